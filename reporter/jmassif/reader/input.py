@@ -13,9 +13,8 @@ import io
 import os
 import re
 import sys
-import threading
 import zlib
-from typing import Any, BinaryIO, Callable, Dict, Iterator, List, Mapping, Optional, Sequence
+from typing import IO, Any, BinaryIO, Callable, Dict, Iterator, List, Mapping, Optional, Sequence
 
 
 # The name that stands for standard input.
@@ -32,38 +31,22 @@ _UNPACKED_ANYWAY = 16 << 20  # bytes
 Progress = Callable[[int, Optional[int]], None]
 
 
-class _Failed(OSError):
-    """With a reason in words, as the system's errors have."""
-
-    def __init__(self, reason: str) -> None:
-        super().__init__(errno.EIO, reason)
+def _failed(reason: str) -> OSError:
+    """An error with a reason in words, as the system's errors have."""
+    return OSError(errno.EIO, reason)
 
 
 class _Zstd:
-    """The program zstd as a stream of what `source` holds unpacked."""
+    """The unpacked bytes of a file, from the program zstd."""
 
-    def __init__(self, source: BinaryIO) -> None:
+    def __init__(self, packed: IO[bytes]) -> None:
         import subprocess
 
         pipe = subprocess.PIPE
         try:
-            self._process = subprocess.Popen(["zstd", "-dcq"], stdin=pipe, stdout=pipe, stderr=pipe)
+            self._process = subprocess.Popen(["zstd", "-dcq"], stdin=packed, stdout=pipe, stderr=pipe)
         except OSError:
-            raise _Failed("it is compressed with zstd: install the program zstd, or unpack it")
-        self._feeder = threading.Thread(target=self._feed, args=(source,), daemon=True)
-        self._feeder.start()
-
-    def _feed(self, source: BinaryIO) -> None:
-        import shutil
-
-        assert self._process.stdin
-        try:
-            shutil.copyfileobj(source, self._process.stdin, _CHUNK_BYTES)
-        except (OSError, ValueError):  # the program has ended early and will say why, or nobody wants to read on
-            pass
-        finally:
-            with contextlib.suppress(OSError):
-                self._process.stdin.close()
+            raise _failed("it is compressed with zstd: install the program zstd, or unpack it")
 
     def readinto(self, buffer: Any) -> int:
         assert self._process.stdout and self._process.stderr
@@ -71,20 +54,16 @@ class _Zstd:
         if not n:
             said = self._process.stderr.read().decode("utf-8", "replace").strip()
             if self._process.wait() != 0:
-                raise _Failed(f"its compressed data are damaged or cut off ({said[:200] or 'zstd failed'})")
+                raise _failed(f"its compressed data are damaged or cut off ({said[:200] or 'zstd failed'})")
         return n
 
     def close(self) -> None:
-        self._process.kill()
-        self._process.wait()
-        self._feeder.join()
-        for pipe in (self._process.stdout, self._process.stderr):
-            if pipe:
-                pipe.close()
+        with self._process:
+            self._process.kill()
 
 
 class _Source(io.RawIOBase):
-    """Reads from `unpacked`, reports the position in `packed`, and has one kind of error."""
+    """Reads from `unpacked`, reports the position in the file `packed`, and has one kind of error."""
 
     def __init__(self, unpacked: Any, packed: BinaryIO, progress: Optional[Progress]) -> None:
         super().__init__()
@@ -101,25 +80,20 @@ class _Source(io.RawIOBase):
         try:
             n: int = self._unpacked.readinto(buffer)
         except EOFError:
-            raise _Failed("its compressed data are cut off")
+            raise _failed("its compressed data are cut off")
         except (zlib.error, ValueError) as error:
-            raise _Failed(f"its compressed data are damaged ({error})")
+            raise _failed(f"its compressed data are damaged ({error})")
         except OSError as error:
             if error.strerror:
                 raise
-            raise _Failed(f"its compressed data are damaged ({error})")  # gzip's own errors have no number
+            raise _failed(f"its compressed data are damaged ({error})")  # gzip's own errors have no number
         self._n_read += n
-        self._check_ratio()
+        if self._size is not None and self._n_read > max(_UNPACKED_ANYWAY, _MOST_TIMES * self._size):
+            raise _failed(f"it unpacks to more than {_MOST_TIMES} times its size, which no trace does")
         if self._progress:
-            self._progress(self._n_read if self._size is None else self._packed.tell(), self._size)
+            at = self._n_read if self._size is None else os.lseek(self._packed.fileno(), 0, os.SEEK_CUR)
+            self._progress(at, self._size)
         return n
-
-    def _check_ratio(self) -> None:
-        """A small file that becomes a huge one is not read to its end."""
-        if self._unpacked is self._packed or self._n_read < _UNPACKED_ANYWAY or self._size is None:
-            return
-        if self._n_read > _MOST_TIMES * self._size:
-            raise _Failed(f"it unpacks to more than {_MOST_TIMES} times its size, which no trace does")
 
     def close(self) -> None:
         if not self.closed and self._unpacked is not self._packed:
@@ -127,32 +101,32 @@ class _Source(io.RawIOBase):
         super().close()
 
 
-def _unpacked(packed: io.BufferedReader) -> Any:
-    beginning = packed.peek(4)
-    if beginning.startswith(_GZIP):
-        return gzip.GzipFile(fileobj=packed)
-    if beginning.startswith(_ZSTD):
-        try:
-            from compression import zstd  # type: ignore[import]
-        except ImportError:
-            return _Zstd(packed)
-        return zstd.ZstdFile(packed)
-    return packed
-
-
 @contextlib.contextmanager
 def open_input(name: str, progress: Optional[Progress] = None) -> Iterator[BinaryIO]:
     """The bytes of the file `name`, unpacked; of standard input where it is "-". Raises OSError, also while it is read."""
-    if name == STDIN:
-        if sys.stdin is None:
-            raise OSError(errno.EBADF, os.strerror(errno.EBADF))
-        packed = io.open(sys.stdin.fileno(), "rb", closefd=False)
-    else:
-        packed = io.open(name, "rb")
-    with packed:
-        source = _Source(_unpacked(packed), packed, progress)
-        with io.BufferedReader(source, _CHUNK_BYTES) as stream:
-            yield stream
+    if name == STDIN and sys.stdin is None:
+        raise OSError(errno.EBADF, os.strerror(errno.EBADF))
+    with contextlib.ExitStack() as stack:
+        is_file = name != STDIN
+        packed: Any = stack.enter_context(io.open(name if is_file else sys.stdin.fileno(), "rb", closefd=is_file))
+        unpacked, beginning = packed, packed.peek(4)
+        if beginning.startswith(_GZIP):
+            unpacked = gzip.GzipFile(fileobj=packed)
+        elif beginning.startswith(_ZSTD):
+            try:
+                from compression import zstd  # type: ignore[import]
+
+                unpacked = zstd.ZstdFile(packed)
+            except ImportError:
+                import shutil
+                import tempfile
+
+                # The program reads a file from its start, and not what is buffered here.
+                copy = stack.enter_context(tempfile.TemporaryFile(buffering=0))
+                shutil.copyfileobj(packed, copy, _CHUNK_BYTES)
+                copy.seek(0)
+                unpacked, packed = _Zstd(copy), copy
+        yield stack.enter_context(io.BufferedReader(_Source(unpacked, packed, progress), _CHUNK_BYTES))
 
 
 def _by_number(name: str) -> List[Any]:
