@@ -123,7 +123,8 @@ def parse_bytes(text: str) -> int:
     if not match or (match.group(2) or "B") not in UNITS:
         raise QuantityError(f'"{text}" is not a size: write a number and B, KiB, MiB, GiB, kB, MB or GB')
     whole, _, part = match.group(1).partition(".")
-    return int(whole + part) * UNITS[match.group(2) or "B"] // 10 ** len(part)
+    scale: int = 10 ** len(part)
+    return int(whole + part) * UNITS[match.group(2) or "B"] // scale
 
 
 def parse_size(text: str) -> int:

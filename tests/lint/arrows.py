@@ -34,7 +34,7 @@ MODELS = """summary.build_report summary.default_moment summary.moment_of proces
 ASKING = set(
     """cli/diff.py cli/top.py
     export/memory_viz.py export/perfetto.py html/data.py html/diff_page.py
-    render/events.py render/failures.py render/lines.py
+    render/failures.py render/lines.py
     render/system.py render/text.py""".split()
 )
 FORBIDDEN = {".h": VALGRINDS, ".c": VALGRINDS + r"|^\s*extern\b.*\bjm_\w+", ".py": r"^\s*from \."}

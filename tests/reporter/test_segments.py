@@ -7,7 +7,7 @@ from typing import Dict, List, Tuple
 
 import pytest
 
-from jmassif.analysis.device_memory import Layout, is_placed, layout_at, layouts, position_of_peak
+from jmassif.analysis.device_memory import Layout, layout_at, layouts, position_of_peak
 from tests.reporter.commands import assert_one_line_error, jm_print
 from tests.reporter.traces import Trace
 
@@ -137,7 +137,7 @@ def test_without_addresses_the_map_says_so(tmp_path: Path) -> None:
     trace.block(1, 0x1234, 6 * MIB, tensor)  # a number, as PyTorch up to 1.9 reports
     trace.snapshot(2, "time", {cache: (2 * MIB, 1), tensor: (6 * MIB, 1)})
     profile = trace.load()
-    assert not is_placed(profile, layout_at(profile, 2), profile.composition(0))
+    assert not layout_at(profile, 2).is_placed(profile.accounts, profile.composition(0))
     done = jm_print("--segments", "--snapshot=last", trace.save(tmp_path))
     assert "is not known" in done.out
 

@@ -13,8 +13,8 @@ import pytest
 
 from jmassif.analysis.system import libraries, mappings
 from jmassif.analysis.moments import select
-from jmassif.analysis.regions import growth_by_side
 from jmassif.attribution.names import Names
+from jmassif.model.records import growth_by_side
 from jmassif.model.run import Profile
 from jmassif.reader.builder import load_file
 from tests.harness import (

@@ -8,7 +8,8 @@ from typing import Dict, List
 
 import pytest
 
-from jmassif.analysis.regions import RegionFigures, region_figures, regions_by_name
+from jmassif.analysis.regions import regions_by_name
+from jmassif.model.records import RegionFigures
 from jmassif.model.records import Region
 from jmassif.model.run import Profile
 from tests.harness import PYTHON, ROOT, Recording, compile_c, record, recorded, run
@@ -20,7 +21,7 @@ MIB = 1 << 20
 def figures(profile: Profile) -> Dict[str, RegionFigures]:
     """By name of the region, which comes once."""
     assert len({region.text for region in profile.regions}) == len(profile.regions)
-    return {region.text: region_figures(profile, region) for region in profile.regions}
+    return {region.text: profile.region_figures(region) for region in profile.regions}
 
 
 def region(profile: Profile, text: str) -> Region:
@@ -175,7 +176,7 @@ def test_python_regions_hold_what_was_allocated_in_them(python: Recording) -> No
     assert texts == ["epoch é", "grow", "inner", "epoch é", "fails"]
     assert [r.depth for r in profile.regions] == [0, 1, 1, 2, 1]
     assert all(r.end is not None for r in profile.regions)
-    grow, inner, fails = (region_figures(profile, region(profile, text)) for text in ("grow", "inner", "fails"))
+    grow, inner, fails = (profile.region_figures(region(profile, text)) for text in ("grow", "inner", "fails"))
     assert grow.host // MIB == 3
     assert inner.most - grow.most >= 5 * MIB - 65536 and inner.host < 65536
     assert -fails.host // MIB == 3 or -fails.host // MIB == 2

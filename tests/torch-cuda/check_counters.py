@@ -17,7 +17,6 @@ import pytest
 from jmassif.analysis.ladder import ladders
 from jmassif.analysis.moments import Moment as At
 from jmassif.analysis.oom import incidents_of
-from jmassif.analysis.regions import region_figures
 from jmassif.attribution.names import Names
 from jmassif.model.run import Profile
 from jmassif.reader.builder import load_file
@@ -186,7 +185,7 @@ def test_nvtx_ranges_are_regions_and_know_what_was_reserved_in_them(finished: Fi
     # The first time libraries take memory of their own besides.
     for step, region in list(enumerate(regions))[1:]:
         growth = reserved[f"{step} forward"] - reserved[f"{step} input"]
-        assert region_figures(finished.profile, region).device == growth
+        assert finished.profile.region_figures(region).device == growth
 
 
 @each(PROGRAMS)

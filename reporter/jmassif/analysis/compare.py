@@ -14,13 +14,20 @@ from jmassif.analysis.aggregate import Usage, aggregate, sum_of
 from jmassif.analysis.calltree import from_outer
 from jmassif.analysis.lines import lines_to_blame
 from jmassif.analysis.ladder import LESS, SHOWN, Ladder, Rung, ladders
-from jmassif.analysis.regions import growth_by_side
 from jmassif.analysis.moments import select
 from jmassif.attribution import names as alignment
 from jmassif.attribution.blame import NO_STACK, NO_SYMBOLS, base_name
 from jmassif.attribution.names import Names
 from jmassif.attribution.views import LINE_VIEWS, charges, naming
-from jmassif.model.records import AccountType, Changes, LiveBytesByAccount, Growth, counted_blocks, side_of
+from jmassif.model.records import (
+    AccountType,
+    Changes,
+    LiveBytesByAccount,
+    Growth,
+    counted_blocks,
+    growth_by_side,
+    side_of,
+)
 from jmassif.model.run import Profile
 from jmassif.model.run_info import facts
 from jmassif.units import printable

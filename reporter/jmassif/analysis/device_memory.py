@@ -8,7 +8,7 @@ that follow each other are one segment. What is in no segment is a block by itse
 from bisect import bisect_left, bisect_right, insort
 from typing import Dict, Iterable, Iterator, List, NamedTuple, Tuple
 
-from jmassif.model.records import HANDLE_KINDS, LiveBytesByAccount, side_of
+from jmassif.model.records import HANDLE_KINDS, Accounts, LiveBytesByAccount, side_of
 from jmassif.model.run import Profile
 
 
@@ -73,6 +73,15 @@ class Layout(NamedTuple):
         returnable = sum(segment.bytes for segment in reserving if segment.free == segment.bytes)
         reserved = sum(segment.bytes for segment in reserving)
         return Fragmentation(reserved, sum(holes), len(holes), max(holes, default=0), returnable)
+
+    def is_placed(self, accounts: Accounts, live: LiveBytesByAccount) -> bool:
+        """True if blocks lie where the map shows them. PyTorch up to 1.9 reports numbers that are no addresses."""
+        cached = 0
+        for account, (n_bytes, _) in live.items():
+            _, kind, owner = accounts[account]
+            cached += n_bytes if owner == CACHE and kind in ("device", "managed", "vmm") else 0
+        free = self.fragmentation.free
+        return free - cached <= free // 20  # the moments may differ by a block or two
 
 
 class _Piece(NamedTuple):
@@ -229,14 +238,12 @@ def layout_at(profile: Profile, position: int) -> Layout:
     return next(layouts(profile, [position]))
 
 
-def over_time(profile: Profile, most: int) -> Iterator[Tuple[int, Fragmentation]]:
+def over_time(profile: Profile, most: int) -> List[Tuple[int, Fragmentation]]:
     """Times of snapshots, at most so many, evenly spread; those at which nothing was reserved are left out."""
     step = max(1, -(-len(profile.snapshots) // most))
     snapshots = profile.snapshots[::-1][::step][::-1]
-    for snapshot, layout in zip(snapshots, layouts(profile, [each.position for each in snapshots])):
-        pieces = layout.fragmentation
-        if pieces.reserved:
-            yield snapshot.time, pieces
+    found = (layout.fragmentation for layout in layouts(profile, [each.position for each in snapshots]))
+    return [(snapshot.time, pieces) for snapshot, pieces in zip(snapshots, found) if pieces.reserved]
 
 
 def position_of_peak(profile: Profile, which: str) -> int:
@@ -250,18 +257,3 @@ def position_of_peak(profile: Profile, which: str) -> int:
     tried = range(first, min(last, first + _MOST_TRIED) + 1)
     held = [sum(segment.bytes for segment in layout.segments) for layout in layouts(profile, tried)]
     return tried[held.index(max(held))]
-
-
-def is_placed(profile: Profile, layout: Layout, composition: LiveBytesByAccount) -> bool:
-    """True if blocks lie where the map shows them. PyTorch up to 1.9 reports numbers that are no addresses.
-
-    `composition` is the ledger of the same moment.
-    """
-    cached = sum(
-        n_bytes
-        for account, (n_bytes, _) in composition.items()
-        if profile.accounts[account].owner == CACHE and profile.accounts[account].kind in ("device", "managed", "vmm")
-    )
-    # The moments may differ by a block or two.
-    free = layout.fragmentation.free
-    return free - cached <= free // 20

@@ -12,7 +12,7 @@ from itertools import islice
 from typing import Dict, List, NamedTuple, Optional, Set, Tuple
 
 from jmassif.analysis.aggregate import Ledger, series
-from jmassif.analysis.device_memory import Layout, is_placed, layout_at, layouts, position_of_peak
+from jmassif.analysis.device_memory import Layout, layout_at, layouts, position_of_peak
 from jmassif.analysis.moments import Moment, SelectionError, main_peak, select
 from jmassif.attribution.names import Names
 from jmassif.model.records import Exhaustion, side_of
@@ -392,7 +392,7 @@ def _position(run: Profile, at: Moment, which: str) -> int:
     return position_of_peak(run, which) if which in run.peaks else run.blocks.n_rows
 
 
-def select_device(run: Profile, number: str, selector: Optional[str]) -> Tuple[Moment, int]:
+def select_device(run: Profile, names: Names, number: str, selector: Optional[str]) -> Tuple[Moment, int]:
     """The failed allocation with this number; without one the moment of `selector`, by default the device's peak.
 
     And the rows of Profile.blocks before it. Without a snapshot of a failure its composition is empty. Raises SelectionError.
@@ -401,7 +401,7 @@ def select_device(run: Profile, number: str, selector: Optional[str]) -> Tuple[M
         selector = selector or "peak-device"
         at = select(run, selector)
         return at, _position(run, at, selector[len("peak-") :] or main_peak(run))
-    found = incidents_of(run, Names(run))
+    found = incidents_of(run, names)
     if not number.isdecimal() or not 1 <= int(number) <= len(found):
         has = f"1 to {len(found)}" if found else "none"
         raise SelectionError(f"--segments=N needs a failed allocation; this trace has {has}")
@@ -446,7 +446,7 @@ def hints_at(run: Profile, names: Names, at: Moment, table: Ledger) -> List[Hint
     cached = sum(group.usage.device_bytes for group in table.groups if group.name == "cached")
     position = _position(run, at, main_peak(run)) if _is_worth(cached, whole) else 0
     layout = layout_at(run, position) if position else Layout([], 0)
-    if position and is_placed(run, layout, at.composition):
+    if position and layout.is_placed(run.accounts, at.composition):
         pages = _whole_pages(layout) if is_pytorch(run) and can_expand_segments(run) else 0
         if _is_worth(layout.fragmentation.returnable, whole):
             found.append(_emptied_before(run, names, position, layout))

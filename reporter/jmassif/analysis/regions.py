@@ -1,20 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Regions that the program named (NVTX, jmassif.region), and the calls that cost most at the start.
-
-The recorder writes the totals at both ends of a region, so its figures are exact.
-"""
+"""Regions that the program named (NVTX, jmassif.region), and the calls that cost most at the start."""
 
 from math import inf
 from typing import Dict, List, NamedTuple, Tuple
 
-from jmassif.model.records import Growth, Region, Scope, side_of
+from jmassif.model.records import Scope, growth_by_side
 from jmassif.model.run import Profile
-
-
-class RegionFigures(NamedTuple):
-    most: int  # bytes: the largest host + device inside it
-    host: int  # bytes: growth from its beginning to its end; negative if it shrank
-    device: int
 
 
 class NamedRegions(NamedTuple):
@@ -29,15 +20,6 @@ class NamedRegions(NamedTuple):
     device: int = 0
 
 
-def region_figures(profile: Profile, region: Region) -> RegionFigures:
-    timeline = profile.timeline
-    last = (len(timeline.time) if region.end is None else region.end_row) - 1
-    first = region.begin_row - 1
-    before, after = ((timeline.host[row], timeline.device[row]) if row >= 0 else (0, 0) for row in (first, last))
-    most = max(timeline.maximum[first + 1 : last + 1], default=0)
-    return RegionFigures(max(most, sum(before)), after[0] - before[0], after[1] - before[1])
-
-
 def regions_by_name(profile: Profile) -> List[NamedRegions]:
     """A row a name, in the order in which the names first came."""
     rows: Dict[str, NamedRegions] = {}
@@ -47,7 +29,7 @@ def regions_by_name(profile: Profile) -> List[NamedRegions]:
         is_outermost = region.begin_row >= open_until.get(key, 0)
         if is_outermost:
             open_until[key] = inf if region.end is None else region.end_row
-        figures = region_figures(profile, region)
+        figures = profile.region_figures(region)
         row = rows.get(region.text, NamedRegions(region.text))
         time = 0 if region.end is None else region.end - region.begin
         rows[region.text] = row._replace(
@@ -79,14 +61,6 @@ class Waterfall(NamedTuple):
     rows: List[ScopeRow]  # in order of time, a nested scope after the one around it
     n_left_out: int
     left_out_bytes: int  # net growth of the scopes left out that are in no other scope
-
-
-def growth_by_side(growths: Tuple[Growth, ...]) -> Tuple[int, int]:
-    """(host, device) bytes."""
-    host, device = (
-        sum(growth.bytes for growth in growths if side_of(growth.kind) == side) for side in ("host", "device")
-    )
-    return host, device
 
 
 def waterfall(profile: Profile, limit: int) -> Waterfall:

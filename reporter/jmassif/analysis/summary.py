@@ -23,7 +23,7 @@ from jmassif.analysis.balance import (
     nearest_to,
     sampled_before,
 )
-from jmassif.analysis.device_memory import Layout, layouts
+from jmassif.analysis.device_memory import Fragmentation, Layout, layout_at, layouts, over_time
 from jmassif.analysis.inherited import Inherited, inherited_at
 from jmassif.analysis.ladder import LESS, PLUS, Ladder, Rung, ladders
 from jmassif.analysis.leaks import (
@@ -49,7 +49,7 @@ from jmassif.analysis.oom import (
     outcome_of,
 )
 from jmassif.analysis.other_tools import Beside, Shown, beside, is_board, others
-from jmassif.analysis.regions import NamedRegions, regions_by_name
+from jmassif.analysis.regions import NamedRegions, Waterfall, regions_by_name, waterfall
 from jmassif.analysis.sizes import SizeTables, size_tables
 from jmassif.analysis.system import (
     Figure,
@@ -212,6 +212,18 @@ class Report(Numbers):
     @once
     def regions(self) -> List[NamedRegions]:
         return regions_by_name(self.profile)
+
+    def waterfall(self, limit: int) -> Waterfall:
+        """The start-up calls that cost most."""
+        return waterfall(self.profile, limit)
+
+    def device_layout(self, position: int) -> Layout:
+        """Device memory before a row of Profile.blocks."""
+        return layout_at(self.profile, position)
+
+    def fragmentation(self, most: int) -> List[Tuple[int, Fragmentation]]:
+        """At the times of snapshots, at most so many."""
+        return over_time(self.profile, most)
 
     @property
     def failure(self) -> Optional[Incident]:

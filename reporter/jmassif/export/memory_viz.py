@@ -15,9 +15,10 @@ from bisect import bisect_right, insort
 from collections import deque
 from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Tuple
 
-from jmassif.analysis.device_memory import CACHE, Layout, Segment, is_placed, layout_at
+from jmassif.analysis.device_memory import CACHE, Layout, Segment, layout_at
 from jmassif.analysis.moments import Moment
 from jmassif.analysis.oom import at_least, chains_of, select_device
+from jmassif.attribution.names import Names
 from jmassif.model.records import Account, Exhaustion, Mapped, side_of
 from jmassif.model.run import Profile
 from jmassif.render.view import FormatError, View
@@ -310,7 +311,7 @@ def _refusal(profile: Profile, at: Moment, layout: Layout) -> str:
     version = profile.manifest.get("pytorch", "")
     if version and not at_least(version, 1, 10):
         return f"PyTorch {printable(version)} does not report where tensors lie in segments: record with PyTorch 1.10 or later"
-    if not at.composition or is_placed(profile, layout, at.composition):
+    if not at.composition or layout.is_placed(profile.accounts, at.composition):
         return ""
     if "cudaMallocAsync" in profile.manifest.get("env.PYTORCH_CUDA_ALLOC_CONF", ""):
         return "PyTorch's allocator has no segments with cudaMallocAsync: record with backend:native"
@@ -322,7 +323,7 @@ def _refusal(profile: Profile, at: Moment, layout: Layout) -> str:
 
 def snapshot(profile: Profile, view: View) -> _Dict:
     """The data of the pickle. Raises moments.SelectionError, FormatError."""
-    at, position = select_device(profile, view.segments or "", view.selector)
+    at, position = select_device(profile, Names(profile), view.segments or "", view.selector)
     layout = layout_at(profile, position)
     refusal = _refusal(profile, at, layout)
     if refusal:
@@ -342,7 +343,7 @@ def write(profile: Profile, view: View) -> Iterator[bytes]:
 
 def remark(profile: Profile, view: View) -> str:
     """A warning if there is nothing in the file; "" else. Raises moments.SelectionError."""
-    at, position = select_device(profile, view.segments or "", view.selector)
+    at, position = select_device(profile, Names(profile), view.segments or "", view.selector)
     if layout_at(profile, position).segments or _steps(profile, position):
         return ""
     return f"the file is empty: no device memory has an address at {at.name}; name another moment, or the trace of the process that uses CUDA"

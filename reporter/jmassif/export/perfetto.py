@@ -13,11 +13,10 @@ from typing import Any, Dict, Iterator, List, Optional, Tuple
 
 from jmassif.analysis.aggregate import series
 from jmassif.analysis.oom import incidents_of
-from jmassif.analysis.regions import growth_by_side, region_figures
 from jmassif.attribution.names import Names
 from jmassif.attribution.views import naming
 from jmassif.export import separated
-from jmassif.model.records import PEAKS
+from jmassif.model.records import PEAKS, growth_by_side
 from jmassif.model.run import Profile
 from jmassif.render.view import View
 from jmassif.units import unicode_text
@@ -88,7 +87,7 @@ def _slices(profile: Profile) -> List[_Slice]:
     found: List[_Slice] = []
     for region in profile.regions:
         end = max(region.begin, profile.last_time) if region.end is None else region.end
-        most, host, device = region_figures(profile, region)
+        most, host, device = profile.region_figures(region)
         figures = {"most_bytes": most, "host_growth_bytes": host, "device_growth_bytes": device}
         figures.update({"still_open": True} if region.end is None else {})
         found.append((region.thread, region.begin, end, "region", region.text, figures))

@@ -12,14 +12,14 @@ from jmassif.analysis.device_memory import Layout, Segment, layout_at, over_time
 from jmassif.analysis.moments import main_peak, select
 from jmassif.analysis.other_tools import counted_over_time, sampled_series
 from jmassif.analysis.processes import JobReport
-from jmassif.analysis.regions import growth_by_side, region_figures, waterfall
+from jmassif.analysis.regions import waterfall
 from jmassif.analysis.sizes import SizeSums, blocks, ranked, sizes_by
 from jmassif.analysis.summary import ALARM, NOTE, Incident, LeakedPlace, Report, build_report, moment_of
 from jmassif.analysis.system import histories
 from jmassif.attribution.blame import base_name
 from jmassif.attribution.names import NO_TENSOR, Names
 from jmassif.html.cells import NO_LINE, OTHERS, Cells, Code, Columns, cells, shown
-from jmassif.model.records import GROUPS, HANDLE_KINDS, KINDS, PAGE_KINDS, PEAKS, ROLES, Growth, side_of
+from jmassif.model.records import GROUPS, HANDLE_KINDS, KINDS, PAGE_KINDS, PEAKS, ROLES, Growth, growth_by_side, side_of
 from jmassif.model.run import Profile
 from jmassif.model.run_info import about, counted, was_short
 from jmassif.render.failures import arithmetic, reason
@@ -166,7 +166,7 @@ def events(profile: Profile) -> Dict[str, Any]:
     return {
         "marks": [_fields(mark, "time text") for mark in profile.marks[:_MAX_EVENTS]],
         "regions": [
-            {**_fields(region, "text begin end thread depth"), **region_figures(profile, region)._asdict()}
+            {**_fields(region, "text begin end thread depth"), **profile.region_figures(region)._asdict()}
             for region in profile.regions[:_MAX_EVENTS]
         ],
         "events_left_out": max(0, len(profile.marks) - _MAX_EVENTS) + max(0, len(profile.regions) - _MAX_EVENTS),

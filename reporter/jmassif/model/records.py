@@ -293,6 +293,14 @@ class Growth(NamedTuple):
     blocks: int
 
 
+def growth_by_side(growths: Tuple[Growth, ...]) -> Tuple[int, int]:
+    """(host, device) bytes."""
+    host, device = (
+        sum(growth.bytes for growth in growths if side_of(growth.kind) == side) for side in ("host", "device")
+    )
+    return host, device
+
+
 class Scope(NamedTuple):
     id: int
     parent: int  # 0, or the id of the scope around it, which is missing if it never ended
@@ -328,6 +336,12 @@ class Region(NamedTuple):
     # The rows of the timeline inside it: its own totals are those of the row before the first, and of the last.
     begin_row: int
     end_row: int
+
+
+class RegionFigures(NamedTuple):
+    most: int  # bytes: the largest host + device inside it
+    host: int  # bytes: growth from its beginning to its end; negative if it shrank
+    device: int
 
 
 class RegionSum(NamedTuple):

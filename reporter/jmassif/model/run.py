@@ -201,6 +201,15 @@ class Profile:
         kinds = [kind for kind in HOST_KINDS + DEVICE_KINDS if not self.is_sampled(kind)]
         return sum(by_kind.get(kind, 0) for kind in kinds)
 
+    def region_figures(self, region: records.Region) -> records.RegionFigures:
+        """Exact, for the recorder writes the totals at both ends of a region."""
+        timeline = self.timeline
+        last = (len(timeline.time) if region.end is None else region.end_row) - 1
+        first = region.begin_row - 1
+        before, after = ((timeline.host[row], timeline.device[row]) if row >= 0 else (0, 0) for row in (first, last))
+        most = max(timeline.maximum[first + 1 : last + 1], default=0)
+        return records.RegionFigures(max(most, sum(before)), after[0] - before[0], after[1] - before[1])
+
     def pages(self, snapshot: int) -> Dict[int, Pages]:
         """The mappings of each account at the snapshot with this index."""
         found: Dict[int, Pages] = {}

@@ -4,7 +4,6 @@
 from typing import Dict, Iterator, List
 
 from jmassif.analysis.moments import main_peak
-from jmassif.analysis.regions import region_figures
 from jmassif.analysis.summary import Report
 from jmassif.model.records import Snapshot
 from jmassif.model.run import Profile
@@ -107,7 +106,7 @@ def marks(profile: Profile, extent: Extent = FULL) -> Lines:
         if shown[region.text] > _REGIONS_SHOWN_OF_A_NAME or len(rows) > 2 * _MARKS_SHOWN:
             continue
         lasted = "still open at the end" if region.end is None else f"took {moment(region.end - region.begin, unit)}"
-        most, host, device = region_figures(profile, region)
+        most, host, device = profile.region_figures(region)
         held = f"held at most {size(most)}, host {growth(host)}, device {growth(device)}"
         text = f"{'  ' * region.depth}{region.text} (thread {region.thread}, {lasted}; {held})"
         rows.append((region.begin, f"region: {text}"))

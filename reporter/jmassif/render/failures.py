@@ -8,7 +8,7 @@ from string import ascii_uppercase
 from textwrap import wrap
 from typing import Dict, Iterator, List, Optional, Tuple
 
-from jmassif.analysis.device_memory import Layout, Segment, is_placed, layout_at, over_time
+from jmassif.analysis.device_memory import Layout, Segment, layout_at, over_time
 from jmassif.analysis.oom import FRAGMENTATION, Incident, Situation, select_device
 from jmassif.analysis.summary import Report
 from jmassif.attribution.names import Names
@@ -271,7 +271,7 @@ def _map(profile: Profile, layout: Layout, composition: LiveBytesByAccount, limi
         lines += paragraph(_sum(layout))
     else:
         lines.append("No allocator has reserved segments: each block is by itself.")
-    if composition and not is_placed(profile, layout, composition):
+    if composition and not layout.is_placed(profile.accounts, composition):
         lines += paragraph(
             "Where in the segments blocks lie is not known: PyTorch reports their addresses from 1.10 on."
         )
@@ -310,7 +310,7 @@ def write_segments(profile: Profile, number: str, selector: Optional[str]) -> It
 
     Raises SelectionError.
     """
-    chosen, position = select_device(profile, number, selector)
+    chosen, position = select_device(profile, Names(profile), number, selector)
     yield from heading(f"Device memory, at {chosen.name} ({moment(chosen.time, profile.time_unit)})")
     yield from _map(profile, layout_at(profile, position), chosen.composition)
     yield from _over_time(profile)

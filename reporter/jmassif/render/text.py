@@ -10,11 +10,11 @@ from typing import Callable, Dict, Iterator, Sequence, Tuple
 
 from jmassif.analysis.moments import Moment
 from jmassif.analysis.processes import join
-from jmassif.analysis.regions import growth_by_side, waterfall
+from jmassif.analysis.regions import waterfall
 from jmassif.analysis.summary import ALARM, NOTE, Ledger, Report, build_report, moment_of
 from jmassif.attribution.names import Names
 from jmassif.attribution.views import LINE_VIEWS
-from jmassif.model.records import Growth
+from jmassif.model.records import Growth, growth_by_side
 from jmassif.model.run import Profile
 from jmassif.model.run_info import about
 from jmassif.render.events import (
