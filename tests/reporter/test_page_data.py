@@ -17,7 +17,7 @@ from jmassif.analysis.sizes import Block, blocks
 from jmassif.attribution.names import Names
 from jmassif.attribution.views import thread_naming
 from jmassif.html import cells as cells_module, page as html
-from jmassif.html.cells import OTHER_LIBRARIES, OTHER_THREADS, Columns, TooLarge, fold, shown
+from jmassif.html.cells import OTHER_LIBRARIES, OTHER_THREADS, Columns, TooLarge, shown
 from jmassif.html.data import RunData, run_data
 from jmassif.model.records import LiveBytesByAccount, counted_blocks
 from jmassif.model.run import Profile
@@ -250,7 +250,7 @@ def test_columns_come_back(values: List[int]) -> None:
     columns = Columns()
     columns.add("before", [7, 8])
     columns.add("it", values)
-    columns.add("signed", [fold(-value) for value in values], "signed")
+    columns.add("signed", [-value for value in values], "signed")
     run = RunData({"columns": columns.specs}, columns.bytes())
     assert column(run, "it") == values
     assert column(run, "signed") == [-value for value in values]

@@ -2,7 +2,6 @@
 """A comparison of groups as JSON, CSV, text, Markdown, and an HTML page that draws the distributions from every run's figures."""
 
 import json
-from array import array
 from html import escape
 from itertools import chain
 from typing import Any, Dict, Iterator, List, NamedTuple, Sequence
@@ -10,7 +9,7 @@ from typing import Any, Dict, Iterator, List, NamedTuple, Sequence
 from jmassif.export.csv import line
 from jmassif.fleet.compare import FleetDifference, FleetRow, FleetRun, Outside, fleet_headline, left_out, method
 from jmassif.fleet.database import RUN, SCOPE, TOTAL, Database
-from jmassif.html.cells import Columns, all_shown, fold, shown
+from jmassif.html.cells import Columns, all_shown, shown
 from jmassif.html.data import RunData
 from jmassif.html.page import fill_page, pack
 from jmassif.render.diff_tables import escaped, markdown_table, text_table
@@ -269,7 +268,7 @@ def _columns(found: FleetDifference) -> Columns:
     packed = Columns()
     for number, row in enumerate(found.rows):
         for group, values in enumerate(row.values):
-            packed.add(f"{number}.{group}", array("Q", map(fold, values)), "signed")
+            packed.add(f"{number}.{group}", values, "signed")
     return packed
 
 

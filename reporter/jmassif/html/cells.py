@@ -13,13 +13,13 @@ import sys
 from array import array
 from collections import Counter
 from heapq import nlargest
-from itertools import chain
-from typing import Any, Dict, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple, TypeVar, Union
+from itertools import chain, islice
+from typing import Any, Dict, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Tuple, TypeVar, Union
 
 from jmassif.attribution.blame import callers
 from jmassif.attribution.names import NO_TENSOR, Names
 from jmassif.attribution.views import thread_naming
-from jmassif.model.records import PEAKS, LiveBytesByAccount, Frame, Peak
+from jmassif.model.records import PEAKS, Frame, Peak
 from jmassif.model.run import Profile
 from jmassif.render.sources import Sources
 from jmassif.render.view import FormatError
@@ -102,11 +102,6 @@ def all_shown(value: Any) -> Any:
     return value
 
 
-def fold(value: int) -> int:
-    """A signed number as an unsigned one."""
-    return value << 1 if value >= 0 else (-value << 1) - 1
-
-
 class Columns:
     """Named columns, in one run of bytes."""
 
@@ -116,9 +111,10 @@ class Columns:
         self._n_bytes = 0
 
     def add(self, name: str, numbers: Iterable[int], type_: str = "number") -> None:
-        """`type_` is "number", "signed" (of folded numbers) or "address" (any 64 bits). Raises TooLarge."""
+        """`type_` is "number", "signed" or "address" (any 64 bits). Raises TooLarge."""
         try:
-            column = numbers if isinstance(numbers, array) else array("Q", numbers)
+            folded = [n << 1 if n >= 0 else ~n << 1 | 1 for n in numbers] if type_ == "signed" else numbers
+            column = folded if isinstance(folded, array) else array("Q", folded)
         except OverflowError:
             raise TooLarge(f"column {name} has a figure beyond 64 bits, which a page cannot show")
         limit = MAX_EXACT * 2 if type_ == "signed" else MAX_EXACT
@@ -144,13 +140,27 @@ class Columns:
 #
 # A run may have thousands of libraries, threads and lines; those that matter least become one.
 
-_Key = TypeVar("_Key", int, str)
+_Value = TypeVar("_Value", int, str)
 
 # In the place of a line or a library that is kept with the others of its like.
 OTHERS = -1
 NO_LINE = 0
 
 OTHER_LIBRARIES, OTHER_THREADS = "(other libraries)", "(other threads)"
+
+
+class Index(Dict[Any, int]):
+    """Places of values, in the order in which they are first asked for."""
+
+    def __missing__(self, value: Any) -> int:
+        return self.setdefault(value, len(self))
+
+
+def index_of(values: Iterable[Any]) -> Index:
+    index = Index()
+    for value in values:
+        index.setdefault(value, len(index))
+    return index
 
 
 class Attributes(NamedTuple):
@@ -166,63 +176,68 @@ class Attributes(NamedTuple):
     is_chosen: bool = True  # by --include and --exclude
 
 
-class Accounts(NamedTuple):
-    """The distinct attributes, the place of each account's among them, and the weight of each."""
-
-    attributes: List[Attributes]
-    of_account: List[int]
-    weights: List[float]
-
-
-def grouped(profile: Profile, names: Names, weights: Sequence[float]) -> Accounts:
-    """`weights` are by account: how much each matters."""
-    index: Dict[Attributes, int] = {}
-    of_account = [0]
-    passed = callers(profile, names.folding, True)
-    chosen = profile.chosen
-    thread_of = thread_naming(profile, True) if profile.has_threads else lambda account: ""
-    for account in range(1, len(profile.accounts)):
-        node, kind, owner = profile.accounts[account]
-        role = profile.role(account) or NO_TENSOR
-        line = names.charged(account)
-        through = passed(node) if line else ()
-        is_chosen = chosen is None or bool(chosen[account])
-        key = Attributes(kind, owner, role, names.library(account), line, thread_of(account), through, is_chosen)
-        of_account.append(index.setdefault(key, len(index)))
-    sums = [0.0] * len(index)
-    for place, weight in zip(of_account[1:], weights[1:]):
-        sums[place] += weight
-    return Accounts(list(index), of_account, sums)
+def _weights(profile: Profile) -> "array[float]":
+    """How much each account matters: the share that it ever held, and ever allocated."""
+    most, allocated = array("Q", bytes(8 * len(profile.accounts))), profile.lifetime().bytes
+    columns = [(snapshot.changes.account, snapshot.changes.bytes) for snapshot in profile.snapshots]
+    columns += [(peak.differences.account, peak.differences.bytes) for peak in profile.peaks.values()]
+    for account, n_bytes in chain.from_iterable(zip(*each) for each in columns):
+        if n_bytes > most[account]:
+            most[account] = n_bytes
+    all_most, all_allocated = sum(most) or 1, sum(allocated) or 1
+    return array("d", (held / all_most + total / all_allocated for held, total in zip(most, allocated)))
 
 
-def _heaviest(keys: Iterable[_Key], weights: Iterable[float], limit: int) -> Set[_Key]:
-    sums: Dict[_Key, float] = {}
-    for key, weight in zip(keys, weights):
-        sums[key] = sums.get(key, 0.0) + weight
-    return set(sorted(sums, key=lambda key: (-sums[key], key))[:limit])
+def _heaviest_nodes(profile: Profile, weights: Sequence[float], limit: int) -> List[int]:
+    """A node never weighs less than one below it, so they are a tree."""
+    nodes = array("d", bytes(8 * len(profile.node_parent)))
+    for node, weight in zip(profile.accounts.nodes, weights):
+        nodes[node] += weight
+    parents = profile.node_parent
+    order = range(1, len(parents))  # callers come first
+    for node in reversed(order):
+        nodes[parents[node]] += nodes[node]
+    return nlargest(limit, order, key=nodes.__getitem__)
 
 
-def reduced(accounts: Accounts, n_lines: int, n_libraries: int) -> Tuple[List[Attributes], List[int]]:
-    """The attributes with so many lines and libraries only, and which of these each of `accounts.attributes` becomes.
+class _Ranking:
+    """The attributes of all accounts; nodes, lines, libraries and threads, those that matter most first.
 
-    Lines are those that are charged with most, and as many of those that most was called through.
+    Lines go by what they are charged with, and once more by what was called through them.
     """
-    rows = accounts.attributes
-    through = [(frame, weight) for row, weight in zip(rows, accounts.weights) for frame in row.through]
-    lines = _heaviest((row.line for row in rows), accounts.weights, n_lines) | {NO_LINE}
-    lines |= _heaviest((frame for frame, _ in through), (weight for _, weight in through), n_lines)
-    libraries = _heaviest((row.library for row in rows), accounts.weights, n_libraries)
-    threads = _heaviest((row.thread for row in rows), accounts.weights, n_libraries)
-    index: Dict[Attributes, int] = {}
-    places = []
-    for row in rows:
-        line = row.line if row.line in lines else OTHERS
-        library = row.library if row.library in libraries else OTHER_LIBRARIES
-        passed = tuple(frame for frame in row.through if frame in lines)
-        thread = row.thread if row.thread in threads else OTHER_THREADS
-        key = row._replace(line=line, library=library, thread=thread, through=passed)
-        places.append(index.setdefault(key, len(index)))
-    return list(index), places
+
+    def __init__(self, profile: Profile, names: Names, n_nodes: int) -> None:
+        self.profile = profile
+        passed = callers(profile, names.folding, True)
+        chosen = profile.chosen
+        thread_of = thread_naming(profile, True) if profile.has_threads else lambda account: ""
+        index = Index()
+        self.of_account = array("I", [0])  # places in `attributes`
+        for account, (node, kind, owner) in enumerate(islice(profile.accounts, 1, None), 1):
+            role = profile.role(account) or NO_TENSOR
+            line = names.charged(account)
+            through = passed(node) if line else ()
+            is_chosen = chosen is None or bool(chosen[account])
+            key = Attributes(kind, owner, role, names.library(account), line, thread_of(account), through, is_chosen)
+            self.of_account.append(index[key])
+        self.attributes: List[Attributes] = list(index)
+        weights = _weights(profile)
+        self.nodes = _heaviest_nodes(profile, weights, n_nodes)
+        sums = [0.0] * len(index)
+        for place, weight in zip(self.of_account[1:], weights[1:]):
+            sums[place] += weight
+        rows = list(zip(self.attributes, sums))
+        self.lines = _heaviest((row.line, weight) for row, weight in rows)
+        self.passed = _heaviest((frame, weight) for row, weight in rows for frame in row.through)
+        self.libraries = _heaviest((row.library, weight) for row, weight in rows)
+        self.threads = _heaviest((row.thread, weight) for row, weight in rows)
+
+
+def _heaviest(weighed: Iterable[Tuple[_Value, float]]) -> List[_Value]:
+    sums: Dict[_Value, float] = {}
+    for value, weight in weighed:
+        sums[value] = sums.get(value, 0.0) + weight
+    return sorted(sums, key=lambda value: (-sums[value], value))
 
 
 # ---- cells ----
@@ -268,200 +283,139 @@ class Cells(NamedTuple):
     moments: List[Moment]
     # Rows, moment after moment. `cell` is the distance from the row before in the same moment.
     cell: "array[int]"
-    live_bytes: "array[int]"  # folded, as the next two: what was added since the moment before
+    live_bytes: "array[int]"  # as the next two: what was added since the moment before
     live_blocks: "array[int]"
     allocated: "array[int]"  # beyond what live_bytes grew by
 
 
-def _weigh(profile: Profile, order: Sequence[int]) -> Tuple["array[float]", "array[float]"]:
-    """How much each account, and each node with all below it, matters: the share that it ever held, and ever allocated.
+class _Kept:
+    """What one budget keeps apart, and the key of each account's cell by that."""
 
-    A node never weighs less than one below it, so the heaviest nodes are a tree.
-    """
-    most, allocated = array("Q", bytes(8 * len(profile.accounts))), profile.lifetime().bytes
-    columns = [(snapshot.changes.account, snapshot.changes.bytes) for snapshot in profile.snapshots]
-    columns += [(peak.differences.account, peak.differences.bytes) for peak in profile.peaks.values()]
-    for account, n_bytes in chain.from_iterable(zip(*each) for each in columns):
-        if n_bytes > most[account]:
-            most[account] = n_bytes
-    all_most, all_allocated = sum(most) or 1, sum(allocated) or 1
-    weights = array("d", (held / all_most + total / all_allocated for held, total in zip(most, allocated)))
-    nodes = array("d", bytes(8 * len(profile.node_parent)))
-    for (node, _, _), weight in zip(profile.accounts, weights):
-        nodes[node] += weight
-    nodes[0] = 0.0
-    parents = profile.node_parent
-    for node in reversed(order):
-        nodes[parents[node]] += nodes[node]
-    return weights, nodes
+    def __init__(self, ranking: _Ranking, n_nodes: int, n_lines: int, n_libraries: int) -> None:
+        self._ranking = ranking
+        self._lines = {NO_LINE, *ranking.lines[:n_lines], *ranking.passed[:n_lines]}
+        self._libraries, self._threads = set(ranking.libraries[:n_libraries]), set(ranking.threads[:n_libraries])
+        self._reduced: Dict[int, Attributes] = {}  # by place in ranking.attributes
+        self._kept = set(ranking.nodes[:n_nodes])
+        self.nodes, self.parents = [0], [0]
+        self._node_of = [0]  # by node of the trie: the innermost one kept
+        for node, parent in enumerate(islice(ranking.profile.node_parent, 1, None), 1):
+            kept = self._node_of[parent]
+            if node in self._kept:
+                self.parents.append(kept)
+                kept = len(self.nodes)
+                self.nodes.append(node)
+            self._node_of.append(kept)
 
+    def _reduce(self, row: Attributes) -> Attributes:
+        return row._replace(
+            line=row.line if row.line in self._lines else OTHERS,
+            library=row.library if row.library in self._libraries else OTHER_LIBRARIES,
+            thread=row.thread if row.thread in self._threads else OTHER_THREADS,
+            through=tuple(frame for frame in row.through if frame in self._lines),
+        )
 
-class _Assignment(NamedTuple):
-    nodes: List[int]
-    parents: List[int]
-    cells: List[Cell]
-    cell_of: List[int]
-    inherited: Dict[int, int]  # by account: the cell of its memory from the parent
+    def key(self, account: int) -> Tuple[int, bool, Attributes]:
+        """The kept node, whether the stack goes on beyond it, and the attributes."""
+        node, place = self._ranking.profile.accounts.nodes[account], self._ranking.of_account[account]
+        attributes = self._reduced.get(place)
+        if attributes is None:
+            attributes = self._reduced[place] = self._reduce(self._ranking.attributes[place])
+        return self._node_of[node], bool(node) and node not in self._kept, attributes
 
-
-def _assign(
-    profile: Profile,
-    order: Sequence[int],
-    ranked: Sequence[int],
-    n_kept: int,
-    attributes: Sequence[int],
-    opening: LiveBytesByAccount,
-) -> _Assignment:
-    """The cells, if the first `n_kept` of the nodes in `ranked` are kept."""
-    kept = set(ranked[:n_kept])
-    nodes, parents = [0], [0]
-    kept_of = [0] * len(profile.node_parent)
-    for node in order:
-        kept_of[node] = kept_of[profile.node_parent[node]]
-        if node in kept:
-            parents.append(kept_of[node])
-            kept_of[node] = len(nodes)
-            nodes.append(node)
-    index: Dict[Tuple[int, bool, int, bool], int] = {}
-    places: "Counter[int]" = Counter()
-    cell_of = [0]
-    inherited: Dict[int, int] = {}
-    for account, ((node, kind, _), attribute) in enumerate(zip(profile.accounts, attributes)):
-        if not kind:  # an id that no account has
-            if account:
-                cell_of.append(0)
-            continue
-        is_folded = bool(node) and node not in kept
-        cell_of.append(index.setdefault((kept_of[node], is_folded, attribute, False), len(index)))
-        places[cell_of[-1]] += is_folded
-        if account in opening:
-            inherited[account] = index.setdefault((kept_of[node], is_folded, attribute, True), len(index))
-            places[inherited[account]] += is_folded
-    cells = [Cell(key[0], key[2], places[cell], key[3]) for key, cell in index.items()]
-    return _Assignment(nodes, parents, cells, cell_of, inherited)
-
-
-def _estimate_rows(profile: Profile, cell_of: Sequence[int]) -> int:
-    """About how many rows the cells will have, from a few of the snapshots."""
-    step = max(1, len(profile.snapshots) // _SAMPLED_SNAPSHOTS)
-    n_rows = n_changes = 0
-    for snapshot in profile.snapshots[::step]:
-        accounts = snapshot.changes.account
-        n_changes += len(accounts)
-        n_rows += len({cell_of[account] for account in accounts})
-    n_all = sum(snapshot.changes.n_rows for snapshot in profile.snapshots)
-    return n_rows * n_all // (n_changes or 1)
+    def estimate_rows(self) -> int:
+        """About how many rows the cells will have, from a few of the snapshots."""
+        snapshots = self._ranking.profile.snapshots
+        sampled = [each.changes for each in snapshots[:: max(1, len(snapshots) // _SAMPLED_SNAPSHOTS)]]
+        n_rows = sum(len(set(map(self.key, changes.account))) for changes in sampled)
+        n_changes, n_all = (sum(each.n_rows for each in found) for found in (sampled, [s.changes for s in snapshots]))
+        return n_rows * n_all // (n_changes or 1)
 
 
 _Change = Tuple[int, int, int, int]  # account, live bytes, live blocks, bytes allocated: as they are now
 
 
-class _Ledger:
+class _Walk:
     """Follows the accounts from moment to moment, and writes down how the cells change."""
 
-    def __init__(self, profile: Profile, assigned: _Assignment, opening: LiveBytesByAccount) -> None:
-        n_accounts = len(profile.accounts)
-        self._no_blocks = {
-            account for account in range(n_accounts) if profile.accounts[account].kind == "heap-overhead"
-        }
-        # Inherited memory of an account is followed as an account of its own, behind all others.
-        self._opening = opening
-        self._second: Dict[int, int] = {}
-        self._cell_of = list(assigned.cell_of)
-        for account, cell in assigned.inherited.items():
-            self._second[account] = len(self._cell_of)
-            self._cell_of.append(cell)
-            if account in self._no_blocks:
-                self._no_blocks.add(self._second[account])
-        self.bytes = array("Q", bytes(8 * len(self._cell_of)))
-        self.blocks = array("Q", self.bytes)
-        self.allocated = array("Q", self.bytes)
-        self.rows = (array("Q"), array("Q"), array("Q"), array("Q"))
+    def __init__(
+        self, profile: Profile, has_blocks: Sequence[bool], cell_of: Sequence[int], inherited: Dict[int, int]
+    ) -> None:
+        """`has_blocks`: by cell. `inherited`: by account, the cell of what it had at the first snapshot."""
+        self._profile, self._has_blocks, self._cell_of, self._inherited = profile, has_blocks, cell_of, inherited
+        self._opening = profile.composition(0) if inherited else {}
+        self._bytes, self._blocks, self._allocated = ([0] * len(cell_of) for _ in range(3))
+        self.rows = (array("Q"), array("q"), array("q"), array("q"))
         # Sums by cell in one step: bytes, blocks, bytes allocated.
-        self._grown = tuple([0] * len(assigned.cells) for _ in range(3))
+        self._grown = tuple([0] * len(has_blocks) for _ in range(3))
 
-    def held(self, account: int) -> Tuple[int, int]:
-        """Bytes and blocks, with what was inherited."""
-        second = self._second.get(account)
-        if second is None:
-            return self.bytes[account], self.blocks[account]
-        return self.bytes[account] + self.bytes[second], self.blocks[account] + self.blocks[second]
+    def _move_inherited(self, changes: Sequence[_Change]) -> Iterator[int]:
+        """Count what is left of inherited memory in its own cells; these."""
+        more_bytes, more_blocks, _ = self._grown
+        for account, n_bytes, blocks, _ in changes:
+            if account in self._inherited:
+                had_bytes, had_blocks = self._opening[account]
+                grown = min(n_bytes, had_bytes) - min(self._bytes[account], had_bytes)
+                grown_blocks = min(blocks, had_blocks) - min(self._blocks[account], had_blocks)
+                for cell, sign in ((self._inherited[account], 1), (self._cell_of[account], -1)):
+                    more_bytes[cell] += sign * grown
+                    more_blocks[cell] += sign * grown_blocks
+                    yield cell
 
-    def _parted(self, changes: Iterable[_Change]) -> Iterator[_Change]:
-        for account, n_bytes, blocks, total in changes:
-            second = self._second.get(account)
-            if second is None:
-                yield account, n_bytes, blocks, total
-                continue
-            had_bytes, had_blocks = self._opening[account]
-            yield second, min(n_bytes, had_bytes), min(blocks, had_blocks), 0
-            yield account, max(0, n_bytes - had_bytes), max(0, blocks - had_blocks), total
-
-    def step(self, changes: Iterable[_Change]) -> int:
+    def _step(self, changes: Sequence[_Change]) -> int:
         """The number of rows."""
-        live_bytes, live_blocks, allocated, cell_of = self.bytes, self.blocks, self.allocated, self._cell_of
-        no_blocks = self._no_blocks
+        live_bytes, live_blocks, allocated, cell_of = self._bytes, self._blocks, self._allocated, self._cell_of
         more_bytes, more_blocks, more_allocated = self._grown
-        touched = set()
-        for account, n_bytes, blocks, total in self._parted(changes) if self._second else changes:
+        touched = set(self._move_inherited(changes)) if self._inherited else set()
+        for account, n_bytes, blocks, total in changes:
             cell = cell_of[account]
             touched.add(cell)
             more_bytes[cell] += n_bytes - live_bytes[account]
-            if account not in no_blocks:
-                more_blocks[cell] += blocks - live_blocks[account]
+            more_blocks[cell] += blocks - live_blocks[account]
             more_allocated[cell] += total - allocated[account]
             live_bytes[account] = n_bytes
             live_blocks[account] = blocks
             allocated[account] = total
-        previous = n_rows = 0
+        n_rows = len(self.rows[0])
+        previous = 0
         add_cell, add_bytes, add_blocks, add_allocated = (column.append for column in self.rows)
         for cell in sorted(touched):
-            n_bytes, blocks, total = more_bytes[cell], more_blocks[cell], more_allocated[cell]
+            n_bytes, blocks, total = more_bytes[cell], more_blocks[cell] * self._has_blocks[cell], more_allocated[cell]
             more_bytes[cell] = more_blocks[cell] = more_allocated[cell] = 0
             if n_bytes or blocks or total:
                 add_cell(cell - previous)
-                add_bytes(fold(n_bytes))
-                add_blocks(fold(blocks))
-                add_allocated(fold(total - n_bytes if n_bytes > 0 else total))
+                add_bytes(n_bytes)
+                add_blocks(blocks)
+                add_allocated(total - n_bytes if n_bytes > 0 else total)
                 previous = cell
-                n_rows += 1
-        return n_rows
+        return len(self.rows[0]) - n_rows
 
+    def _at_peak(self, peak: Peak, now: Sequence[_Change]) -> Iterator[_Change]:
+        """Memory at the peak of the accounts in `now`, the snapshot after it.
 
-def _at_peak(peak: Peak, now: Dict[int, Tuple[int, int, int]], ledger: _Ledger) -> Iterator[_Change]:
-    """Memory at the peak of the accounts in `now`, the snapshot after it.
+        A peak has no count of all that was allocated by then: it is no less than before, and than what was added since.
+        """
+        rows = peak.differences
+        then = dict(zip(rows.account, zip(rows.bytes, rows.blocks)))
+        for account, n_bytes, blocks, total in now:
+            n_bytes, blocks = then.get(account, (n_bytes, blocks))
+            before = self._allocated[account]
+            least = before + max(0, n_bytes - self._bytes[account])
+            yield account, n_bytes, blocks, max(before, min(least, total))
 
-    A peak has no count of all that was allocated by then: it is no less than before, and than what was added since.
-    """
-    rows = peak.differences
-    then = {account: (n_bytes, blocks) for account, n_bytes, blocks in zip(rows.account, rows.bytes, rows.blocks)}
-    for account, (n_bytes, blocks, total) in now.items():
-        n_bytes, blocks = then.get(account, (n_bytes, blocks))
-        least = ledger.allocated[account] + max(0, n_bytes - ledger.held(account)[0])
-        yield account, n_bytes, blocks, max(ledger.allocated[account], min(least, total))
-
-
-def _walk(profile: Profile, ledger: _Ledger) -> List[Moment]:
-    moments = []
-    for index, snapshot in enumerate(profile.snapshots):
-        rows = snapshot.changes
-        changes: Iterable[_Change] = zip(rows.account, rows.bytes, rows.blocks, rows.all_bytes)
-        peaks = sorted(
-            (peak for peak in profile.peaks.values() if peak.snapshot == index and peak.which in PEAKS),
-            key=lambda peak: (peak.time, PEAKS.index(peak.which)),
-        )
-        if peaks:
+    def moments(self) -> Iterator[Moment]:
+        for index, snapshot in enumerate(self._profile.snapshots):
+            rows = snapshot.changes
+            now = list(zip(rows.account, rows.bytes, rows.blocks, rows.all_bytes))
+            peaks = [self._profile.peaks[which] for which in PEAKS if which in self._profile.peaks]
+            peaks = sorted((peak for peak in peaks if peak.snapshot == index), key=lambda peak: peak.time)
             # A peak is recorded as differences from the snapshot after it: visit whatever differs in any of them, for each.
-            now = {account: (n_bytes, blocks, total) for account, n_bytes, blocks, total in changes}
+            differing = {account for peak in peaks for account in peak.differences.account}
+            for account in differing.difference(rows.account if differing else ()):
+                now.append((account, self._bytes[account], self._blocks[account], self._allocated[account]))
             for peak in peaks:
-                for account in peak.differences.account:
-                    now.setdefault(account, (*ledger.held(account), ledger.allocated[account]))
-            for peak in peaks:
-                n_rows = ledger.step(list(_at_peak(peak, now, ledger)))
-                moments.append(Moment(peak.time, None, peak.which, n_rows))
-            changes = [(account, *numbers) for account, numbers in now.items()]
-        moments.append(Moment(snapshot.time, index, "", ledger.step(changes)))
-    return moments
+                yield Moment(peak.time, None, peak.which, self._step(list(self._at_peak(peak, now))))
+            yield Moment(snapshot.time, index, "", self._step(now))
 
 
 def cells(profile: Profile, names: Names, share: float = 1.0, has_parent: bool = False) -> Cells:
@@ -469,17 +423,27 @@ def cells(profile: Profile, names: Names, share: float = 1.0, has_parent: bool =
 
     `has_parent`: the process was forked from another one that is on the page; what it inherited is in cells of its own.
     """
-    opening = profile.composition(0) if has_parent and profile.snapshots else {}
-    order = range(1, len(profile.node_parent))  # callers come first
-    weights, node_weights = _weigh(profile, order)
-    accounts = grouped(profile, names, weights)
-    ranked = nlargest(int(_BUDGETS[0][0] * share) + 1, order, key=node_weights.__getitem__)
-    for n_nodes, n_lines, n_libraries in _BUDGETS:
-        attributes, places = reduced(accounts, int(n_lines * share) + 1, int(n_libraries * share) + 1)
-        of_account = [places[place] for place in accounts.of_account] if places else accounts.of_account
-        assigned = _assign(profile, order, ranked, int(n_nodes * share) + 1, of_account, opening)
-        if _estimate_rows(profile, assigned.cell_of) <= _MAX_ROWS * share:
+    ranking = _Ranking(profile, names, int(_BUDGETS[0][0] * share) + 1)
+    for budget in _BUDGETS:
+        kept = _Kept(ranking, *(int(n * share) + 1 for n in budget))
+        if kept.estimate_rows() <= _MAX_ROWS * share:
             break
-    ledger = _Ledger(profile, assigned, opening)
-    moments = _walk(profile, ledger)
-    return Cells(*assigned[:-1], attributes, moments, *ledger.rows)
+    opening = profile.composition(0) if has_parent and profile.snapshots else {}
+    index = Index()  # of keys, and whether a cell is of inherited memory
+    places: "Counter[int]" = Counter()
+    cell_of, inherited = [0], {}
+    for account in range(1, len(profile.accounts)):
+        key = kept.key(account)
+        cell_of.append(index[key, False])
+        places[cell_of[-1]] += key[1]
+        if account in opening:
+            inherited[account] = index[key, True]
+            places[inherited[account]] += key[1]
+    attributes = index_of(key[2] for key, _ in index)
+    found = [
+        Cell(node, attributes[row], places[cell], is_inherited)
+        for cell, ((node, _, row), is_inherited) in enumerate(index)
+    ]
+    has_blocks = [key[2].kind != "heap-overhead" for key, _ in index]
+    walk = _Walk(profile, has_blocks, cell_of, inherited)
+    return Cells(kept.nodes, kept.parents, found, cell_of, list(attributes), list(walk.moments()), *walk.rows)

@@ -18,7 +18,7 @@ from jmassif.analysis.summary import ALARM, NOTE, Incident, LeakedPlace, Report,
 from jmassif.analysis.system import histories
 from jmassif.attribution.blame import base_name
 from jmassif.attribution.names import NO_TENSOR, Names
-from jmassif.html.cells import NO_LINE, OTHERS, Cells, Code, Columns, cells, shown
+from jmassif.html.cells import NO_LINE, OTHERS, Cells, Code, Columns, Index, cells, index_of, shown
 from jmassif.model.records import GROUPS, HANDLE_KINDS, KINDS, PAGE_KINDS, PEAKS, ROLES, Growth, growth_by_side, side_of
 from jmassif.model.run import Profile
 from jmassif.model.run_info import about, counted, was_short
@@ -46,20 +46,6 @@ def _fields(record: Any, names: str) -> Dict[str, Any]:
     """Some of a record's fields, with texts fit to be shown."""
     values = ((name, getattr(record, name)) for name in names.split())
     return {name: shown(value) if isinstance(value, str) else value for name, value in values}
-
-
-class _Index(Dict[Any, int]):
-    """Places of values, in the order in which they are first asked for."""
-
-    def __missing__(self, value: Any) -> int:
-        return self.setdefault(value, len(self))
-
-
-def _index(values: Iterable[Any]) -> _Index:
-    index = _Index()
-    for value in values:
-        index.setdefault(value, len(index))
-    return index
 
 
 # ---- out of memory ----
@@ -219,7 +205,7 @@ class Changes(NamedTuple):
 def mapped(profile: Profile, found: Cells) -> Changes:
     """Empty for a trace without pages."""
     kinds = {kind for kind in PAGE_KINDS if profile.is_sampled(kind)}
-    names = _Index()
+    names = Index()
     name_of: Dict[int, int] = {}  # by account
     for account, (_, kind, _) in enumerate(profile.accounts):
         if kind in kinds:
@@ -328,7 +314,7 @@ _Source = Optional[Sequence[str]]
 
 def _frames(profile: Profile, names: Names, frames: Sequence[int], sources: Optional[Sources]) -> Dict[str, List[Any]]:
     """Columns, by place in `frames`. The first stands for no frame."""
-    packages, libraries = _index([""]), _index([""])
+    packages, libraries = index_of([""]), index_of([""])
     code = Code(sources)
     table: Dict[str, List[Any]] = {"label": [""], "type": [""], "package": [0], "library": [0]}
     for frame in frames[1:]:
@@ -367,7 +353,7 @@ def _lines(profile: Profile, names: Names, frames: Sequence[int], sources: Optio
 
 def cells_data(profile: Profile, names: Names, found: Cells, directories: _Source, columns: Columns) -> Dict[str, Any]:
     """The cells, what they are grouped by, and how they change."""
-    frame_index, sources = _index([0]), sources_of(profile, directories)
+    frame_index, sources = index_of([0]), sources_of(profile, directories)
     columns.add("node.parent", found.parents)
     columns.add("node.frame", [frame_index[profile.node_frame[node]] for node in found.nodes])
     used = found.attributes
@@ -375,16 +361,16 @@ def cells_data(profile: Profile, names: Names, found: Cells, directories: _Sourc
     owners = sorted({row.owner for row in used})
     roles = sorted({row.role for row in used}, key=lambda role: (ROLES + (role,)).index(role))
     libraries, threads = sorted({row.library for row in used}), sorted({row.thread for row in used})
-    lines = _index(row.line for row in used)
-    sets = _index(row.through for row in used)
+    lines = index_of(row.line for row in used)
+    sets = index_of(row.through for row in used)
     through = [tuple(map(lines.__getitem__, frames)) for frames in sets]
     # The names of fields of cells.Attributes.
     per_cell = [
-        ("kind", _index(kinds)),
-        ("owner", _index(owners)),
-        ("role", _index(roles)),
-        ("library", _index(libraries)),
-        ("thread", _index(threads)),
+        ("kind", index_of(kinds)),
+        ("owner", index_of(owners)),
+        ("role", index_of(roles)),
+        ("library", index_of(libraries)),
+        ("thread", index_of(threads)),
         ("line", lines),
         ("through", sets),
     ]
