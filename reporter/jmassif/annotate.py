@@ -21,7 +21,7 @@ Without the recorder they do nothing, at the cost of a call. This module imports
 
 import functools
 import os
-from typing import Any, Callable, List, NamedTuple, Optional, TypeVar
+from typing import Any, Callable, List, NamedTuple, Optional, TypeVar, Union
 
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
@@ -29,33 +29,32 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 # The recorder's preload library as Valgrind names it to the dynamic linker; it has the functions of libjmassif.so.
 _PRELOADED = "vgpreload_jmassif"
 
-_library: Any = None
-_is_looked_up = False
 
-
+@functools.lru_cache(maxsize=None)
 def _recorder() -> Optional[Any]:
     """The recorder's functions; None without a recorder."""
-    global _library, _is_looked_up
-    if not _is_looked_up:
-        _is_looked_up = True
-        if _PRELOADED in os.environ.get("LD_PRELOAD", ""):
-            import ctypes
-
-            functions = ctypes.CDLL(None)
-            if hasattr(functions, "jmassif_region_begin"):
-                _library = functions
-    return _library
-
-
-def _text(name: str) -> bytes:
-    return name.encode("utf-8", "replace").replace(b"\0", b"\xef\xbf\xbd")
-
-
-def _pointer(number: int) -> Any:
-    """A pointer-sized argument; ctypes passes plain numbers as C's int."""
+    if _PRELOADED not in os.environ.get("LD_PRELOAD", ""):
+        return None
     import ctypes
 
-    return ctypes.c_void_p(number)
+    functions = ctypes.CDLL(None)
+    return functions if hasattr(functions, "jmassif_region_begin") else None
+
+
+def _call(function: str, *arguments: Union[str, int]) -> None:
+    """Call a function of the recorder, if there is one, with texts and pointer-sized numbers."""
+    recorder = _recorder()
+    if recorder is None:
+        return
+    import ctypes
+
+    values: List[Any] = []
+    for each in arguments:
+        if isinstance(each, str):
+            values.append(each.encode("utf-8", "replace").replace(b"\0", b"\xef\xbf\xbd"))
+        else:
+            values.append(ctypes.c_void_p(each))  # a plain number would be C's int
+    getattr(recorder, f"jmassif_{function}")(*values)
 
 
 def is_recording() -> bool:
@@ -65,16 +64,12 @@ def is_recording() -> bool:
 
 def mark(name: str) -> None:
     """Sets a mark with a snapshot; --snapshot=NAME reports on this moment."""
-    recorder = _recorder()
-    if recorder is not None:
-        recorder.jmassif_mark(_text(name))
+    _call("mark", name)
 
 
 def stage(name: str) -> None:
     """Sets a mark and restarts the peaks, so that a test or an epoch has exact peaks of its own."""
-    recorder = _recorder()
-    if recorder is not None and hasattr(recorder, "jmassif_stage"):
-        recorder.jmassif_stage(_text(name))
+    _call("stage", name)
 
 
 class LiveUsage(NamedTuple):
@@ -90,7 +85,7 @@ class LiveUsage(NamedTuple):
 def usage() -> Optional[LiveUsage]:
     """The ledger's totals; None where there is no recorder."""
     recorder = _recorder()
-    if recorder is None or not hasattr(recorder, "jmassif_usage"):
+    if recorder is None:
         return None
     import ctypes
 
@@ -101,23 +96,17 @@ def usage() -> Optional[LiveUsage]:
 
 def snapshot() -> None:
     """Takes a snapshot and writes all that was recorded so far to the trace."""
-    recorder = _recorder()
-    if recorder is not None:
-        recorder.jmassif_snapshot()
+    _call("snapshot")
 
 
 def tensor(address: int, n_bytes: int) -> None:
     """Reports a tensor: a part of a CUDA block. The rest of the block counts as cache from now on."""
-    recorder = _recorder()
-    if recorder is not None:
-        recorder.jmassif_tensor(_pointer(address), _pointer(n_bytes))
+    _call("tensor", address, n_bytes)
 
 
 def tensor_freed(address: int) -> None:
     """Reports the end of a tensor."""
-    recorder = _recorder()
-    if recorder is not None:
-        recorder.jmassif_tensor_freed(_pointer(address))
+    _call("tensor_freed", address)
 
 
 class region:
@@ -125,20 +114,13 @@ class region:
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self._begun: List[bytes] = []
 
     def __enter__(self) -> "region":
-        recorder = _recorder()
-        if recorder is not None:
-            text = _text(self.name)
-            recorder.jmassif_region_begin(text)
-            self._begun.append(text)
+        _call("region_begin", self.name)
         return self
 
     def __exit__(self, *exception: object) -> None:
-        recorder = _recorder()
-        if recorder is not None and self._begun:
-            recorder.jmassif_region_end(self._begun.pop())
+        _call("region_end", self.name)
 
     def __call__(self, function: _Function) -> _Function:
         @functools.wraps(function)

@@ -2,27 +2,23 @@
 """Choices of accounts: filters, and suppressions of known leaks.
 
 A filter is a regular expression on functions, files, owners and threads. A pattern is searched for in the names of all frames of a stack, of its owner and of its thread, or with a word before it
-("file:", "function:", "owner:", "thread:") in these alone. Names are matched once each, however many stacks share them, and all of it
-has a bound in processor time: there are expressions that would not come to an end.
+("file:", "function:", "owner:", "thread:") in these alone. Names are matched once each, however many stacks share them.
 """
 
 import re
-import signal
-import threading
-from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Pattern, Sequence, Set, TypeVar
+from typing import Dict, List, Mapping, NamedTuple, Pattern, Sequence, Set
 
 from jmassif.attribution.views import WITHOUT_THREADS
 from jmassif.model.run import Profile
 
 
 FIELDS = ("function", "file", "owner", "thread")
-_SECONDS = 3.0  # of processor time, for all expressions
 _LONGEST = 1000
-_Answer = TypeVar("_Answer")
+_END = "\0"  # no name has it inside
 
 
 class FilterError(Exception):
-    """No expression or suppression, or an expression that takes too long. The message is one line."""
+    """Neither an expression nor a suppression. The message is one line."""
 
 
 class Filter(NamedTuple):
@@ -41,23 +37,6 @@ def parse_filter(text: str) -> Filter:
         return Filter(text, fields, re.compile(expression))
     except (re.error, OverflowError, RecursionError, MemoryError) as error:
         raise FilterError(f'invalid regular expression "{text[:60]}": {error}')
-
-
-def _bounded(work: Callable[[], _Answer], complaint: str) -> _Answer:
-    """The result of the work, which may take _SECONDS of processor time. Raises FilterError."""
-    if threading.current_thread() is not threading.main_thread():
-        return work()  # signals are the main thread's
-
-    def stop(*_: Any) -> None:
-        raise FilterError(complaint)
-
-    before = signal.signal(signal.SIGVTALRM, stop)
-    signal.setitimer(signal.ITIMER_VIRTUAL, _SECONDS)
-    try:
-        return work()
-    finally:
-        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
-        signal.signal(signal.SIGVTALRM, before)
 
 
 def _by_node(profile: Profile, by_frame: Mapping[int, int], nothing: int) -> List[int]:
@@ -93,20 +72,11 @@ def _names_of(profile: Profile, id_: int, fields: Sequence[str]) -> Set[str]:
 
 def kept(profile: Profile, only: Sequence[Filter], but: Sequence[Filter]) -> bytearray:
     """By account: 1 where any of `only` finds something (all, if there are none) and none of `but` does. Raises FilterError."""
-
     if not profile.has_threads and any(each.fields == ("thread",) for each in [*only, *but]):
         raise FilterError(WITHOUT_THREADS)
-
-    def choose() -> bytearray:
-        wanted = _matching(profile, only) if only else bytearray(b"\1") * len(profile.accounts)
-        unwanted = _matching(profile, but) if but else bytearray(len(profile.accounts))
-        return bytearray(a and not b for a, b in zip(wanted, unwanted))
-
-    texts = ", ".join(f'"{each.text[:60]}"' for each in [*only, *but])
-    return _bounded(
-        choose,
-        f"{texts}: takes more than {_SECONDS:g} s on the names of this trace: write it without nested repetition",
-    )
+    wanted = _matching(profile, only) if only else bytearray(b"\1") * len(profile.accounts)
+    unwanted = _matching(profile, but) if but else bytearray(len(profile.accounts))
+    return bytearray(a and not b for a, b in zip(wanted, unwanted))
 
 
 # ---- suppressions ------------------------------------------------------------------------------
@@ -121,25 +91,17 @@ class Suppression(NamedTuple):
     file: str
     line: int
     text: str  # "leak:foo"
+    parts: Sequence[str]  # what stands between the stars; the ends of a name are _END
 
     def matches(self, name: str) -> bool:
         """Part by part, each as early as it is found: linear in the length of the name for any pattern."""
-        pattern = self.text[len("leak:") :]
-        is_begin, is_end = pattern.startswith("^"), pattern.endswith("$")
-        first, *others = pattern[is_begin : len(pattern) - is_end].split("*")
-        if is_end and not others:
-            return name.endswith(first) and (not is_begin or name == first)
-        last = others.pop() if is_end else ""
-        at = name.find(first)
-        if at < 0 or (is_begin and at):
-            return False
-        at += len(first)
-        for part in others:
-            found = name.find(part, at)
-            if found < 0:
+        at = 0
+        for part in self.parts:
+            at = name.find(part, at)
+            if at < 0:
                 return False
-            at = found + len(part)
-        return len(name) - len(last) >= at and name.endswith(last)
+            at += len(part)
+        return True
 
 
 def parse_suppressions(file: str, text: str) -> List[Suppression]:
@@ -154,7 +116,7 @@ def parse_suppressions(file: str, text: str) -> List[Suppression]:
         pattern = line[len("leak:") :]
         if not pattern.strip("*^$") or len(pattern) > _LONGEST:
             raise FilterError(f"{file}:{number}: leak: needs a pattern that is not everything")
-        found.append(Suppression(file, number, line))
+        found.append(Suppression(file, number, line, re.sub(r"^\^|\$$", _END, pattern).split("*")))
     return found
 
 
@@ -164,7 +126,7 @@ def suppress(profile: Profile, suppressions: Sequence[Suppression]) -> Dict[int,
     for id_ in profile.frames:
         frame = profile.frame(id_)
         named = (frame.function, frame.file, frame.object, f"{frame.file}:{frame.line}" if frame.line else "")
-        names = [] if frame.type == "t" else [name for name in named if name]
+        names = [] if frame.type == "t" else [f"{_END}{name}{_END}" for name in named if name]
         for place, each in enumerate(suppressions):
             if any(map(each.matches, names)):
                 by_frame[id_] = place

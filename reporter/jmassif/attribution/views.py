@@ -140,9 +140,9 @@ def naming(profile: Profile, names: Names, by: str, is_folded: bool = True) -> C
         return lambda account: charged(account).label
     accounts = profile.accounts
     table: Dict[str, Callable[[int], str]] = {
-        "kind": lambda account: accounts[account].kind,
-        "owner": lambda account: accounts[account].owner,
-        "group": lambda account: profile.group_of.get(accounts[account].owner, OTHER),
+        "kind": accounts.kind,
+        "owner": accounts.owner,
+        "group": lambda account: profile.group_of.get(accounts.owner(account), OTHER),
         "role": lambda account: profile.role(account) or NO_TENSOR,
         "library": names.library,
         "line": names.line,
