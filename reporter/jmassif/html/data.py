@@ -5,7 +5,7 @@ Its fields are those of RunHead in reporter/web/src/runs/data.js, and docs/page.
 fit to be shown and of a bearable length.
 """
 
-from typing import Any, Dict, Iterable, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from jmassif.analysis.balance import memory_balance, sampled
 from jmassif.analysis.device_memory import Layout, Segment, layout_at, over_time
