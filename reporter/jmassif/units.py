@@ -123,8 +123,8 @@ def parse_bytes(text: str) -> int:
     if not match or (match.group(2) or "B") not in UNITS:
         raise QuantityError(f'"{text}" is not a size: write a number and B, KiB, MiB, GiB, kB, MB or GB')
     whole, _, part = match.group(1).partition(".")
-    scale: int = 10 ** len(part)
-    return int(whole + part) * UNITS[match.group(2) or "B"] // scale
+    n_bytes: int = int(whole + part) * UNITS[match.group(2) or "B"] // 10 ** len(part)
+    return n_bytes
 
 
 def parse_size(text: str) -> int:

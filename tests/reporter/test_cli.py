@@ -45,17 +45,10 @@ def assert_one_line_error(done: Done, *says: str) -> None:
         (["--by=module", "--fold=none"], "\ntrain  "),
         (["--fold=internal"], "        … 1 frame of torch\n        train.py:87 (<module>)\n"),
         (["--threshold=50%"], "244,366,208 B in 3,018 blocks, in 5 places below 50 %"),
-        (["--width", "4"], "+--->"),
     ],
 )
 def test_options(trace: Path, options: List[str], says: str) -> None:
     assert says in jm_print(*options, trace).out
-
-
-def test_the_graph_has_the_asked_for_size(trace: Path) -> None:
-    lines = jm_print("--width=20", "--height=4", trace).out.splitlines()
-    (axis,) = [number for number, line in enumerate(lines) if line.endswith("+" + "-" * 19 + ">")]
-    assert lines[axis - 4].lstrip().startswith("233 MiB^") and "v" in lines[axis - 5]
 
 
 def test_the_threshold_is_the_recorders_unless_given(tmp_path: Path) -> None:
@@ -239,9 +232,6 @@ def test_what_is_no_file_is_refused_in_one_line(tmp_path: Path) -> None:
         ["--threshold=101", "x"],
         ["--threshold=nan", "x"],
         ["--threshold=many", "x"],
-        ["--width=3", "x"],
-        ["--height=1001", "x"],
-        ["--height=4.5", "x"],
         ["--snap=1", "x"],
         ["--no\x1b[2J", "x"],
     ],

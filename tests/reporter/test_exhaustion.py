@@ -11,7 +11,7 @@ import pytest
 from jmassif.analysis.oom import Hint, Incident, call_of, incidents_of
 from jmassif.analysis.summary import build_report, moment_of
 from jmassif.attribution.names import Names
-from jmassif.cli.report import FORMATS
+from jmassif.cli.report import writer
 from jmassif.model.run import Profile
 from jmassif.reader.tokens import TraceError
 from jmassif.render.layout import BRIEF, FULL
@@ -338,7 +338,7 @@ def two_failures() -> Run:
 def test_json_has_each_with_its_figures() -> None:
     profile = two_failures().trace.load()
     view = View(None, 1.0, "owner", 70, None)
-    report = json.loads("".join(FORMATS["json"].function(FORMATS["json"].one)(profile, view)))
+    report = json.loads("".join(writer("json")(profile, view)))
     validator().validate(report)
     first, second = report["out_of_memory"]
     assert (first["verdict"], first["outcome"], second["verdict"]) == ("fragmentation", "raised", "too large")
@@ -357,7 +357,7 @@ def test_json_has_each_with_its_figures() -> None:
 
 def test_perfetto_has_an_instant_each() -> None:
     view = View(None, 1.0, "owner", 70, None)
-    file = json.loads("".join(FORMATS["perfetto"].function(FORMATS["perfetto"].one)(two_failures().trace.load(), view)))
+    file = json.loads("".join(writer("perfetto")(two_failures().trace.load(), view)))
     found = [event for event in file["traceEvents"] if event.get("cat") == "out-of-memory"]
     assert [(event["ph"], event["name"], event["args"]["asked"]) for event in found] == [
         ("i", "out of memory: fragmentation", 300 * MIB),

@@ -25,8 +25,6 @@ _GIVEN: Dict[str, str] = {
     "fold": "--fold=none",
     "no-source": "--no-source",
     "source": "--source=.",
-    "width": "--width=70",
-    "height": "--height=20",
     "value": "--value=live-blocks",
 }
 
@@ -70,7 +68,7 @@ def test_what_a_format_does_not_do_is_one_line(
 
 
 def test_the_options_of_text_need_no_format(trace: Path, capsys: "pytest.CaptureFixture[str]") -> None:
-    assert main(["report", "--width=20", "--no-source", "--by=python-line", str(trace)]) == 0
+    assert main(["report", "--no-source", "--by=python-line", str(trace)]) == 0
     assert "Memory by Python line" in capsys.readouterr().out
 
 

@@ -16,7 +16,7 @@ import pytest
 
 from jmassif.analysis.aggregate import VALUES, ledger
 from jmassif.analysis.moments import select
-from jmassif.cli.report import FORMATS
+from jmassif.cli.report import FORMATS, writer
 from jmassif.model.records import LISTED_KINDS, counted_blocks, side_of
 from jmassif.model.run import Profile
 from jmassif.model.run_info import run_id
@@ -142,7 +142,7 @@ def view(form: str, **chosen: Any) -> View:
 
 
 def written(form: str, profile: Profile, **chosen: Any) -> str:
-    return "".join(line + "\n" for line in FORMATS[form].function(FORMATS[form].one)(profile, view(form, **chosen)))
+    return "".join(line + "\n" for line in writer(form)(profile, view(form, **chosen)))
 
 
 # ---- the model's sums, in the order of VALUES --------------------------------------------------
@@ -235,7 +235,7 @@ def test_a_speedscope_file_has_what_its_schema_wants(profiles: Dict[str, Profile
 
 
 def pprof(profile: Profile, selector: str = "peak") -> bytes:
-    return b"".join(FORMATS["pprof"].function(FORMATS["pprof"].one)(profile, view("pprof", selector=selector)))
+    return b"".join(writer("pprof")(profile, view("pprof", selector=selector)))
 
 
 class Decoded:

@@ -100,17 +100,11 @@ def read(name: str, consequence: Optional[str]) -> "Profile":
     return run
 
 
-def _is_same_file(one: str, other: str) -> bool:
-    try:
-        return os.path.samefile(one, other)
-    except OSError:
-        return False
-
-
 def check_not_input(output: Optional[str], inputs: Sequence[str]) -> None:
     """Raises Problem if the output would replace an input."""
-    if output and any(_is_same_file(name, output) for name in inputs):
-        raise Problem(f"{output}: is the input too: name another file with -o")
+    for name in inputs if output and os.path.exists(output) else ():
+        if os.path.exists(name) and os.path.samefile(name, output or ""):
+            raise Problem(f"{output}: is the input too: name another file with -o")
 
 
 # ---- output -----------------------------------------------------------------------------------------
@@ -127,30 +121,24 @@ def write_stream(stream: Optional[TextIO], pieces: Iterable[Piece]) -> None:
     binary.flush()
 
 
-def _new_file_mode() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return 0o666 & ~mask
-
-
 def write_file(path: str, pieces: Iterable[Piece]) -> None:
     """Write lines as UTF-8, and bytes as they are, to the file at `path`, replacing it. Raises OSError."""
     place = os.path.realpath(path)
     try:
-        mode = os.stat(place).st_mode
+        mode: Optional[int] = os.stat(place).st_mode
     except FileNotFoundError:
-        mode = stat.S_IFREG | _new_file_mode()
-    if not stat.S_ISREG(mode):
+        mode = None
+    if mode and not stat.S_ISREG(mode):
         with open(place, "w", encoding="utf-8", errors="backslashreplace") as stream:
             write_stream(stream, pieces)
         return
-    import tempfile
-
-    handle, beside = tempfile.mkstemp(prefix=".jmassif.", dir=os.path.dirname(place))
+    beside = os.path.join(os.path.dirname(place), f".jmassif.{os.getpid()}")
+    handle = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600 if mode else 0o666)  # less the mask
     try:
-        with os.fdopen(handle, "w", encoding="utf-8", errors="backslashreplace") as stream:
+        with open(handle, "w", encoding="utf-8", errors="backslashreplace") as stream:
             write_stream(stream, pieces)
-        os.chmod(beside, stat.S_IMODE(mode))
+        if mode:
+            os.chmod(beside, stat.S_IMODE(mode))
         os.replace(beside, place)
     except BaseException:
         os.unlink(beside)
@@ -171,10 +159,10 @@ def write(lines: Iterable[Piece], output: Optional[str], what: str = "the report
         raise Problem(f"{output or 'standard output'}: cannot be written: {error.strerror}")
 
 
-def show(lines: Iterable[str], output: Optional[str], colour: str, is_paged: Optional[bool]) -> None:
+def show(lines: Iterable[str], output: Optional[str], colour: str, is_paged: bool) -> None:
     """Write a report for people: with colours if `colour` (auto, always or never) says so, and on a terminal paged.
 
-    `is_paged` None: page if there is a pager. Raises Problem.
+    Raises Problem.
     """
     from jmassif.cli import terminal
 
@@ -182,30 +170,14 @@ def show(lines: Iterable[str], output: Optional[str], colour: str, is_paged: Opt
     lines = list(terminal.while_working(lines, "the report", False))
     if terminal.wants_colour(colour, None if output else sys.stdout):
         lines = terminal.coloured(lines)
-    if output or not terminal.is_terminal(sys.stdout) or not (terminal.has_pager() if is_paged is None else is_paged):
+    pager = terminal.pager() if is_paged and not output and terminal.is_terminal(sys.stdout) else None
+    if pager:
+        terminal.page(lines, pager)
+    else:
         write(lines, output)
-        return
-    try:
-        terminal.page(lines, terminal.pager())
-    except OSError as error:
-        raise Problem(f"the report cannot be paged: {error.strerror}: set PAGER, or use --no-pager")
 
 
 # ---- pages ------------------------------------------------------------------------------------------
-
-
-def _is_redirected() -> bool:
-    try:
-        return sys.stdout is not None and stat.S_ISREG(os.fstat(sys.stdout.fileno()).st_mode)
-    except (OSError, ValueError):  # closed, or none of the system's
-        return False
-
-
-def _page_file(given: Optional[str], default: str, is_opened: bool) -> Optional[str]:
-    """The file for a page; None for standard output, if that is a file or was asked for as "-"."""
-    if given == "-":
-        return None
-    return given if given or (_is_redirected() and not is_opened) else default
 
 
 def _open_page(path: str) -> None:
@@ -214,9 +186,7 @@ def _open_page(path: str) -> None:
     from pathlib import Path
 
     address = Path(os.path.abspath(path)).as_uri()
-    has_screen = (
-        any(os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER")) or sys.platform == "darwin"
-    )
+    has_screen = sys.platform == "darwin" or any(map(os.environ.get, ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER")))
     try:
         is_opened = has_screen and webbrowser.open(address)
     except webbrowser.Error:
@@ -228,8 +198,17 @@ def _open_page(path: str) -> None:
 def write_page(
     lines: Iterable[str], inputs: Sequence[str], given: Optional[str], default: str, is_opened: bool
 ) -> None:
-    """Write a page to the file `given` by the user, else to `default`, which a warning names; open it. Raises Problem."""
-    output = _page_file(given, default, is_opened)
+    """Write a page to the file `given` by the user, "-" being standard output, and open it. Raises Problem.
+
+    Without a name it goes to standard output, if that is a file, or else to `default`, which a warning names.
+    """
+    output = given if given != "-" else None
+    if not given:
+        try:
+            is_redirected = sys.stdout is not None and stat.S_ISREG(os.fstat(sys.stdout.fileno()).st_mode)
+        except (OSError, ValueError):  # closed, or none of the system's
+            is_redirected = False
+        output = None if is_redirected and not is_opened else default
     check_not_input(output, inputs)
     write(lines, output, "the page")
     if output and not given:

@@ -115,51 +115,38 @@ def shown_name(name: str) -> str:
 
 
 def add_filters(parser: argparse.ArgumentParser) -> None:
-    option = parser.add_argument
-    regex = checked(parse_filter, FilterError)
-    option(
-        "--include",
-        type=regex,
-        action="append",
-        default=[],
-        metavar="REGEX",
-        help="only stacks with a match in a name, file, owner, thread",
-    )
-    option("--exclude", type=regex, action="append", default=[], metavar="REGEX", help="leave out such stacks")
+    matching, others = "only stacks with a match in a name, file, owner, thread", "leave out such stacks"
+    for name, text in (("--include", matching), ("--exclude", others)):
+        regex = checked(parse_filter, FilterError)
+        parser.add_argument(name, type=regex, action="append", default=[], metavar="REGEX", help=text)
 
 
 def filter_runs(arguments: argparse.Namespace, names: List[str], runs: List[Profile], is_choice: bool) -> None:
     """Restrict a run to what --include and --exclude leave; `is_choice`: only as a choice that the page can undo. Raises Problem."""
-    include: List[Filter] = arguments.include
-    exclude: List[Filter] = arguments.exclude
-    if not include and not exclude:
+    filters: List[Tuple[str, Filter]] = [
+        (f"--{name}={each.text}", each) for name in ("include", "exclude") for each in getattr(arguments, name)
+    ]
+    if not filters:
         return
     if len(runs) > 1:
         raise Problem(f"--include and --exclude are for one process: name one trace ({len(runs)} are named)")
-    run = runs[0]
     try:
-        seen = kept(run, include, exclude)
-        words = [f"--include={each.text}" for each in include] + [f"--exclude={each.text}" for each in exclude]
-        run.chosen_by = " ".join(words)
-        if is_choice:
-            run.chosen = seen
-        else:
-            run.narrow(seen)
+        seen = kept(runs[0], arguments.include, arguments.exclude)
     except FilterError as error:
         raise Problem(f"{names[0]}: {error}")
+    runs[0].chosen_by = " ".join(word for word, _ in filters)
+    if is_choice:
+        runs[0].chosen = seen
+    else:
+        runs[0].narrow(seen)
 
 
 # ---- known leaks ------------------------------------------------------------------------------------
 
 
 def add_suppressions(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--suppressions",
-        action="append",
-        default=[],
-        metavar="FILE",
-        help="leave out the leaks that FILE lists, as leak:PATTERN",
-    )
+    text = "leave out the leaks that FILE lists, as leak:PATTERN"
+    parser.add_argument("--suppressions", action="append", default=[], metavar="FILE", help=text)
 
 
 class Suppressions:

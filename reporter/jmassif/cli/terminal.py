@@ -17,32 +17,29 @@ from jmassif.render import layout as roles
 from jmassif.units import printable, size
 
 
-_BOLD, _RED, _GREEN, _MAGENTA, _CYAN, _PLAIN = "1", "31", "32", "35", "36", "0"
-
-
-def _in(colour: str, text: str) -> str:
-    return f"\x1b[{colour}m{text}\x1b[{_PLAIN}m" if text else ""
-
-
 # ---- colours ---------------------------------------------------------------------------------
 
 _COLOUR_OF = {
-    roles.HEADING: _BOLD,
-    roles.LABEL: _BOLD,
-    roles.WARNING: _RED,
-    roles.SUM: _BOLD,
-    roles.SHARE: _BOLD,
-    roles.HOST: _CYAN,
-    roles.DEVICE: _MAGENTA,
-    roles.PYTHON: _GREEN,
+    roles.HEADING: "1",  # bold
+    roles.LABEL: "1",
+    roles.SUM: "1",
+    roles.SHARE: "1",
+    roles.WARNING: "31",  # red
+    roles.PYTHON: "32",  # green
+    roles.DEVICE: "35",  # magenta
+    roles.HOST: "36",  # cyan
 }
+
+
+def _in_colour(text: str, role: str) -> str:
+    return f"\x1b[{_COLOUR_OF[role]}m{text}\x1b[0m" if text and role in _COLOUR_OF else text
 
 
 def coloured(lines: Iterable[str]) -> Iterator[str]:
     """The lines of a text report with colours, by the roles that are marked in them."""
     for line in lines:
         if isinstance(line, roles.Line):
-            line = "".join(_in(_COLOUR_OF[role], text) if role in _COLOUR_OF else text for text, role in line.parts)
+            line = "".join(_in_colour(text, role) for text, role in line.parts)
         yield line
 
 
@@ -62,21 +59,16 @@ def wants_colour(choice: str, stream: Optional[IO[str]]) -> bool:
 # ---- paging ----------------------------------------------------------------------------------
 
 
-def pager() -> str:
-    """The user's pager."""
-    return os.environ.get("JMASSIF_PAGER") or os.environ.get("PAGER") or "less"
-
-
-def has_pager() -> bool:
-    """Whether the pager is installed."""
+def pager() -> Optional[str]:
+    """The user's pager; None where it is not installed."""
     import shutil
 
-    words = pager().split()
-    return bool(words) and shutil.which(words[0]) is not None
+    command = os.environ.get("JMASSIF_PAGER") or os.environ.get("PAGER") or "less"
+    return command if shutil.which((command.split() or [""])[0]) else None
 
 
 def page(lines: Iterable[str], command: str) -> None:
-    """Shows the lines with a pager, until the user has seen enough. Raises OSError where it cannot be run."""
+    """Shows the lines with a pager, until the user has seen enough."""
     import subprocess
 
     # As less is best for this: it ends by itself where all fits the screen, and lets colours through.
@@ -86,17 +78,13 @@ def page(lines: Iterable[str], command: str) -> None:
     # The terminal is the pager's: an interrupt is for it, and when it ends there is nothing left to write.
     before = [(number, signal.signal(number, signal.SIG_IGN)) for number in (signal.SIGINT, signal.SIGPIPE)]
     try:
-        with contextlib.suppress(BrokenPipeError):
+        with contextlib.suppress(BrokenPipeError), process.stdin as stream:
             for line in lines:
-                process.stdin.write((line + "\n").encode("utf-8", "backslashreplace"))
-        with contextlib.suppress(BrokenPipeError):
-            process.stdin.close()
-        status = process.wait()
+                stream.write((line + "\n").encode("utf-8", "backslashreplace"))
+        process.wait()
     finally:
         for number, handler in before:
             signal.signal(number, handler)
-    if status == 127:
-        raise OSError(2, f"no pager {command}")
 
 
 # ---- a sign of life --------------------------------------------------------------------------
