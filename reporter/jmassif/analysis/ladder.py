@@ -7,6 +7,7 @@ parts are of the chosen moment, the kernel's figures of the sample nearest to it
 lies between the two.
 """
 
+from collections import defaultdict
 from typing import Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from jmassif.analysis.aggregate import UsageRow, ledger
@@ -50,6 +51,7 @@ class Ladder(NamedTuple):
 
 
 _Bytes = Callable[[UsageRow], int]
+_Upper = Tuple[Optional[int], List[Rung]]  # when the figure at the top was sampled, and the rungs above the program
 
 
 def ladders(profile: Profile, chosen: Moment, rows: Optional[List[UsageRow]] = None) -> List[Ladder]:
@@ -71,71 +73,59 @@ def ladders(profile: Profile, chosen: Moment, rows: Optional[List[UsageRow]] = N
     return [_ladder(profile, chosen, rows, "", lambda row: row.bytes, top)]
 
 
-class _Upper(NamedTuple):
-    """The rungs above the program."""
-
-    shown: Rung
-    known: List[Rung]  # of LESS and PLUS
-    remainder: str  # the key of the rung for the rest
-    sampled_at: int
-
-
 def _ladder(
     profile: Profile,
     chosen: Moment,
     rows: List[UsageRow],
     pool: str,
     bytes_of: _Bytes,
-    upper_of: Callable[[Profile, Moment], Optional[_Upper]],
+    upper: Callable[[Profile, Moment, int], _Upper],
 ) -> Ladder:
     program = sum(bytes_of(row) for row in rows)
-    upper = upper_of(profile, chosen)
-    rungs = _to_program(upper, program) if upper else []
-    rungs.append(Rung("program", SUM, program))
-    rungs += _to_tensors(profile, rows, bytes_of) if pool != "host" else _to_own_code(profile, rows, bytes_of)
-    sampled_at = upper.sampled_at if upper else None
+    sampled_at, above = upper(profile, chosen, program)
+    rungs = [*above, Rung("program", SUM, program), *_below(profile, rows, pool, bytes_of)]
     return Ladder(pool, chosen.time, sampled_at, rungs, _beside(profile, rows, sampled_at))
 
 
-def _to_program(upper: _Upper, program: int) -> List[Rung]:
-    worth = [rung for rung in upper.known if rung.bytes >= (_LEAST_PART * program if rung.role == PLUS else 1)]
+def _above(shown: Rung, known: List[Rung], remainder: str, program: int) -> List[Rung]:
+    """From a tool's figure to the program, by rungs that are known; the rest is a rung of its own."""
+    worth = [rung for rung in known if rung.bytes >= (_LEAST_PART * program if rung.role == PLUS else 1)]
+    rest = shown.bytes - program + sum(rung.signed for rung in worth)
     taken = [rung for rung in worth if rung.role == LESS]
     added = [rung for rung in worth if rung.role == PLUS]
-    rest = upper.shown.bytes - program + sum(rung.bytes for rung in added) - sum(rung.bytes for rung in taken)
-    remainder = Rung(upper.remainder, LESS if rest >= 0 else PLUS, abs(rest), True)
-    return [upper.shown, *taken, remainder, *added]
+    return [shown, *taken, Rung(remainder, LESS if rest >= 0 else PLUS, abs(rest), True), *added]
 
 
-def _from_jtop(profile: Profile, chosen: Moment) -> Optional[_Upper]:
+def _from_jtop(profile: Profile, chosen: Moment, program: int) -> _Upper:
     near = nearest_to(profile, chosen)
     if near is None:
-        return None
+        return None, []
     start, snapshot = profile.snapshots[0].time, profile.snapshots[near]
     shown, at_start = ram_in_use(profile, snapshot.time), ram_in_use(profile, start)
     if shown is None or at_start is None:
-        return None
+        return None, []
     own = (profile.system_at("process-resident", start) or 0) - (profile.system_at("process-files", start) or 0)
     known = [
         Rung("before", LESS, max(0, at_start - own)),
         Rung("files", PLUS, snapshot.by_kind.get("file", 0)),
         Rung("unwritten", PLUS, -memory_balance(profile, near).untouched),
     ]
-    return _Upper(Rung("jtop", SHOWN, shown), known, "others", snapshot.time)
+    return snapshot.time, _above(Rung("jtop", SHOWN, shown), known, "others", program)
 
 
-def _from_htop(profile: Profile, chosen: Moment) -> Optional[_Upper]:
+def _from_htop(profile: Profile, chosen: Moment, program: int) -> _Upper:
     near = nearest_to(profile, chosen)
     if near is None:
-        return None
+        return None, []
     time, made = profile.snapshots[near].time, memory_balance(profile, near)
     known = [Rung("profiler", LESS, made.valgrind), Rung("unwritten", PLUS, -made.untouched)]
     shown = Rung("htop", SHOWN, profile.system_at("process-resident", time) or 0)
-    return _Upper(shown, known, "unexplained", time)
+    return time, _above(shown, known, "unexplained", program)
 
 
-def _from_nvidia_smi(profile: Profile, chosen: Moment) -> Optional[_Upper]:
+def _from_nvidia_smi(profile: Profile, chosen: Moment, program: int) -> _Upper:
     if "device-free" not in profile.system:
-        return None
+        return None, []
 
     def in_use(time: int) -> int:
         return (profile.system_at("device-total", time) or 0) - (profile.system_at("device-free", time) or 0)
@@ -143,7 +133,8 @@ def _from_nvidia_smi(profile: Profile, chosen: Moment) -> Optional[_Upper]:
     times = profile.system["device-free"][0]
     first, time = times[0], min(times, key=lambda time: abs(time - chosen.time))
     before = in_use(first) - (profile.system_at("device-ledger", first) or 0)
-    return _Upper(Rung("nvidia-smi", SHOWN, in_use(time)), [Rung("before", LESS, max(0, before))], "others", time)
+    known = [Rung("before", LESS, max(0, before))]
+    return time, _above(Rung("nvidia-smi", SHOWN, in_use(time)), known, "others", program)
 
 
 def _rung(key: str, role: str, rows: List[UsageRow], bytes_of: _Bytes) -> Rung:
@@ -151,35 +142,33 @@ def _rung(key: str, role: str, rows: List[UsageRow], bytes_of: _Bytes) -> Rung:
     return Rung(key, role, sum(n_bytes for _, n_bytes in parts), parts=parts)
 
 
-def _to_tensors(profile: Profile, rows: List[UsageRow], bytes_of: _Bytes) -> List[Rung]:
+_GROUPS = (
+    ("runtime", "runtime"),
+    ("libraries", "libraries"),
+    ("cache", "cached"),
+    ("other", "other"),
+    ("own", "yours"),
+)
+
+
+def _below(profile: Profile, rows: List[UsageRow], pool: str, bytes_of: _Bytes) -> List[Rung]:
     """From the program to what its framework has handed out on the device; without a framework, to its own code."""
-    if not any(row.usage.device_bytes for row in rows if row.name in ALLOCATED_OWNERS):
-        return _to_own_code(profile, rows, bytes_of)
+    has_tensors = pool != "host" and any(row.usage.device_bytes for row in rows if row.name in ALLOCATED_OWNERS)
 
     def allocated(row: UsageRow) -> int:
-        return row.usage.device_bytes if row.name in ALLOCATED_OWNERS else 0
+        return row.usage.device_bytes if has_tensors and row.name in ALLOCATED_OWNERS else 0
 
     def rest(row: UsageRow) -> int:
         return bytes_of(row) - allocated(row)
 
-    steps = _groups(profile, rows, rest)
-    return [*steps, _rung("allocated", SHOWN, rows, allocated)]
-
-
-def _to_own_code(profile: Profile, rows: List[UsageRow], bytes_of: _Bytes) -> List[Rung]:
-    *steps, own = _groups(profile, rows, bytes_of, True)
-    return [*steps, own._replace(role=SUM, key="own-code")]
-
-
-def _groups(profile: Profile, rows: List[UsageRow], bytes_of: _Bytes, with_empty_own: bool = False) -> List[Rung]:
-    """A rung a group that holds anything, the program's own code last."""
-    found = []
-    for key, group in (("runtime", "runtime"), ("libraries", "libraries"), ("cache", "cached"), ("other", "other")):
-        found.append(
-            _rung(key, LESS, [row for row in rows if profile.group_of.get(row.name, "other") == group], bytes_of)
-        )
-    own = _rung("own", LESS, [row for row in rows if profile.group_of.get(row.name) == "yours"], bytes_of)
-    return [rung for rung in found if rung.bytes] + ([own] if own.bytes or with_empty_own else [])
+    members: Dict[str, List[UsageRow]] = defaultdict(list)
+    for row in rows:
+        members[profile.group_of.get(row.name, "other")].append(row)
+    *groups, own = (_rung(key, LESS, members[group], rest) for key, group in _GROUPS)
+    steps = [rung for rung in groups if rung.bytes]
+    if not has_tensors:
+        return [*steps, own._replace(role=SUM, key="own-code")]
+    return [*steps, *([own] if own.bytes else []), _rung("allocated", SHOWN, rows, allocated)]
 
 
 def _beside(profile: Profile, rows: List[UsageRow], sampled_at: Optional[int]) -> Dict[str, int]:

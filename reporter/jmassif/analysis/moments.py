@@ -28,13 +28,8 @@ _SCALES: Dict[str, Dict[str, float]] = {
 EXAMPLES = {"ms": "12.5s", "i": "3.2Mi", "B": "64MiB"}
 
 
-def time_of(profile: Profile, text: str) -> Optional[int]:
-    """The time that a text names, in the trace's unit; None: it names none."""
-    return time_named(text, profile.time_unit, profile.last_time)
-
-
 def time_named(text: str, time_unit: str, last: int) -> Optional[int]:
-    """The same on a clock of that unit that ends at `last`."""
+    """The time that a text names, on a clock of that unit that ends at `last`; None: it names none."""
     match = _TIME.fullmatch(text)
     if not match:
         return None
@@ -82,12 +77,6 @@ def main_peak(profile: Profile) -> str:
         device = profile.peaks.get("device")
         return "device" if device and device.device else "host"
     return "total"
-
-
-def _fullest_snapshot(profile: Profile) -> int:
-    """For a trace without a record of the peak: killed before it was first written."""
-    totals = [snapshot.host + snapshot.device for snapshot in profile.snapshots]
-    return totals.index(max(totals))
 
 
 # At least this part of the memory before the program frees everything is still there at "the end".
@@ -160,14 +149,16 @@ def select(profile: Profile, selector: str) -> Moment:
         if which in profile.peaks:
             peak = profile.peaks[which]
             return Moment(name, peak.time, profile.peak_composition(which), None)
-        return _snapshot(profile, _fullest_snapshot(profile), "the fullest snapshot")
+        # Killed before the record of the peak was first written.
+        totals = [snapshot.host + snapshot.device for snapshot in profile.snapshots]
+        return _snapshot(profile, totals.index(max(totals)), "the fullest snapshot")
     for index, snapshot in enumerate(profile.snapshots):
         if str(snapshot.id) == selector:
             return _snapshot(profile, index, f"snapshot {selector}")
     marks = mark_snapshots(profile)
     if selector in marks:
         return _snapshot(profile, marks[selector], f'the mark "{printable(selector[:_MAX_MARK])}"')
-    time = time_of(profile, selector)
+    time = time_named(selector, profile.time_unit, profile.last_time)
     if time is not None:
         index = snapshot_by(profile, time)
         found = profile.snapshots[index]

@@ -2,6 +2,7 @@
 """The machine that a run drew on: its figures, its pools with their capacities, resident pages and the libraries they are of."""
 
 from bisect import bisect_right
+from collections import defaultdict
 from itertools import compress
 from typing import Dict, List, NamedTuple, Optional, Sequence, Tuple
 
@@ -39,23 +40,17 @@ class History(NamedTuple):
     beside: str = ""  # what it is to be seen beside: "both" sides' memory, or one's; "" for none
 
 
-class _Row(NamedTuple):
-    label: str
-    figures: Tuple[str, ...]  # the first less the others
-    wants_much: bool
-    is_of_process: bool = False
-
-
-_ROWS = (
-    _Row("available", ("mem-available",), True),
-    _Row("largest free block", ("largest-free",), True),
-    _Row("free in blocks of that size", ("free-in-largest",), True),
-    _Row("swap in use", ("swap-total", "swap-free"), False),
-    _Row("CMA free", ("cma-free",), True),
-    _Row("NvMap in use", ("nvmap-used",), False),
-    _Row("left of the control group's limit", ("cgroup-limit", "cgroup-used"), True),
-    _Row("this process, with Valgrind", ("process-resident",), False, True),
-    _Row("swapped out of it", ("process-swapped",), False, True),
+# Label, figures of the kernel (the first less the others), and History's wants_much and is_of_process.
+_ROWS: Tuple[Tuple[str, Tuple[str, ...], bool, bool], ...] = (
+    ("available", ("mem-available",), True, False),
+    ("largest free block", ("largest-free",), True, False),
+    ("free in blocks of that size", ("free-in-largest",), True, False),
+    ("swap in use", ("swap-total", "swap-free"), False, False),
+    ("CMA free", ("cma-free",), True, False),
+    ("NvMap in use", ("nvmap-used",), False, False),
+    ("left of the control group's limit", ("cgroup-limit", "cgroup-used"), True, False),
+    ("this process, with Valgrind", ("process-resident",), False, True),
+    ("swapped out of it", ("process-swapped",), False, True),
 )
 
 
@@ -75,10 +70,10 @@ def samples_of(profile: Profile, names: Sequence[str]) -> Tuple[List[int], List[
 def histories(profile: Profile) -> List[History]:
     """The figures that the machine has. Those that stay 0, such as swap where there is none, are left out."""
     found = []
-    for row in _ROWS:
-        times, values = samples_of(profile, row.figures)
+    for label, names, wants_much, is_of_process in _ROWS:
+        times, values = samples_of(profile, names)
         if any(values):
-            found.append(History(row.label, row.wants_much, row.is_of_process, times, values))
+            found.append(History(label, wants_much, is_of_process, times, values))
     overlay = profile.overlay
     if overlay is not None:
         side = "both" if not profile.is_discrete else "device" if overlay.is_of_device else "host"
@@ -155,45 +150,31 @@ def _most_used(profile: Profile, total: str, free: str) -> Optional[int]:
     return max((n for n in used if n >= 0), default=None)
 
 
-def _device(profile: Profile) -> Optional[Tuple[int, Optional[int]]]:
-    """A device's capacity and the bytes in use, from samples of the driver and from failed allocations."""
-    looks: List[Tuple[int, int]] = []
+def _device(profile: Profile) -> Optional[Pool]:
+    """A device's memory, from samples of the driver and from failed allocations."""
+    looks = [event.figures for event in profile.exhaustions.values() if "device-total" in event.figures]
+    totals = [figures["device-total"] for figures in looks]
+    used = [figures["device-total"] - figures.get("device-free", 0) for figures in looks]
     if "device-total" in profile.system:
-        used = _most_used(profile, "device-total", "device-free")
-        looks.append((profile.system["device-total"][1][-1], used or 0))
-    for event in profile.exhaustions.values():
-        if "device-total" in event.figures:
-            total = event.figures["device-total"]
-            looks.append((total, max(0, total - event.figures.get("device-free", 0))))
-    if not looks:
-        return None
-    return max(total for total, _ in looks), max(used for _, used in looks)
-
-
-def _control_group(profile: Profile) -> Optional[Pool]:
-    limits = profile.system.get("cgroup-limit", ((), ()))[1]
-    if not limits:
-        return None
-    used = max(profile.system.get("cgroup-used", ((), ()))[1], default=None)
-    sides = ("host",) if profile.is_discrete else ("host", "device")
-    return Pool("cgroup", sides, limits[-1], used)
+        totals.append(profile.system["device-total"][1][-1])
+        used.append(_most_used(profile, "device-total", "device-free") or 0)
+    return Pool("gpu", ("device",), max(totals), max(0, *used)) if totals else None
 
 
 def pools(profile: Profile) -> List[Pool]:
     """Pools with a known capacity."""
     found = []
-    machine = total_memory(profile)
-    device = _device(profile)
-    is_one = device is not None and machine and abs(device[0] - machine) <= _SAME_CHIPS * machine
+    host = ("host",) if profile.is_discrete else ("host", "device")
+    machine, device = total_memory(profile), _device(profile)
+    is_one = device is not None and machine and abs(device.capacity - machine) <= _SAME_CHIPS * machine
     if device is not None and (profile.is_discrete or not is_one):
-        found.append(Pool("gpu", ("device",), *device))
+        found.append(device)
     if machine:
-        sides = ("host",) if profile.is_discrete else ("host", "device")
-        used = _most_used(profile, "mem-total", "mem-available")
-        found.append(Pool("machine", sides, machine, used))
-    group = _control_group(profile)
-    if group is not None and (not machine or group.capacity < machine):
-        found.append(group)
+        found.append(Pool("machine", host, machine, _most_used(profile, "mem-total", "mem-available")))
+    limits = profile.system.get("cgroup-limit", ((), ()))[1]
+    if limits and (not machine or limits[-1] < machine):
+        used = max(profile.system.get("cgroup-used", ((), ()))[1], default=None)
+        found.append(Pool("cgroup", host, limits[-1], used))
     return found
 
 
@@ -207,8 +188,6 @@ def fullest(found: List[Pool], usage: Usage) -> Optional[Pool]:
 
 
 # ---- mapped memory ----
-
-NO_PAGES = Pages(0, 0, 0)
 
 
 class Mapped(NamedTuple):
@@ -241,39 +220,31 @@ def _pages_at(profile: Profile, moment: Moment) -> Dict[int, Pages]:
     return profile.pages(index)
 
 
-def _plus(pages: Pages, other: Pages, resident: int) -> Pages:
-    """The sum. If the moments differ, a mapping is at least as large as its resident part."""
-    virtual = max(other.virtual, resident)
-    return Pages(pages.virtual + virtual, pages.shared + other.shared, pages.swapped + other.swapped)
-
-
 def mappings(profile: Profile, names: Names, moment: Moment) -> List[Mapped]:
     """The largest first."""
     pages = _pages_at(profile, moment)
-    found: Dict[Tuple[str, str], Mapped] = {}
+    sums: Dict[Tuple[str, str], List[int]] = defaultdict(lambda: [0, 0, 0, 0])
     is_sampled = bytearray(profile.accounts.by_type(lambda type_: profile.is_sampled(type_.kind)))
     for account in compress(range(len(is_sampled)), is_sampled):
         if account not in moment.composition and account not in pages:
             continue
-        kind = profile.accounts.kind(account)
-        resident = moment.composition.get(account, (0, 0))[0]
-        name = names.library(account)
-        row = found.get((name, kind), Mapped(name, kind, 0, NO_PAGES))
-        found[name, kind] = row._replace(
-            resident=row.resident + resident, pages=_plus(row.pages, pages.get(account, NO_PAGES), resident)
-        )
-    return sorted(found.values(), key=lambda row: (-row.resident, -row.pages.virtual, row.name, row.kind))
+        resident, _ = moment.composition.get(account, (0, 0))
+        virtual, shared, swapped = pages.get(account, (0, 0, 0))
+        row = sums[names.library(account), profile.accounts.kind(account)]
+        # If the moments differ, a mapping is at least as large as its resident part.
+        for place, n_bytes in enumerate((resident, max(virtual, resident), shared, swapped)):
+            row[place] += n_bytes
+    found = [Mapped(name, kind, resident, Pages(*rest)) for (name, kind), (resident, *rest) in sums.items()]
+    return sorted(found, key=lambda row: (-row.resident, -row.pages.virtual, row.name, row.kind))
 
 
 def libraries(profile: Profile, names: Names, composition: LiveBytesByAccount, rows: List[Mapped]) -> List[Library]:
     """The memory of each library, the largest first; `rows` are its mappings."""
-    virtual: Dict[str, int] = {}
+    virtual: Dict[str, int] = defaultdict(int)
     for row in rows:
-        virtual[row.name] = virtual.get(row.name, 0) + row.pages.virtual
-    found: Dict[str, Dict[str, int]] = {}
+        virtual[row.name] += row.pages.virtual
+    found: Dict[str, Dict[str, int]] = defaultdict(lambda: defaultdict(int))
     for account, (n_bytes, _) in composition.items():
-        kind = profile.accounts.kind(account)
-        by_kind = found.setdefault(names.library(account), {})
-        by_kind[kind] = by_kind.get(kind, 0) + n_bytes
+        found[names.library(account)][profile.accounts.kind(account)] += n_bytes
     table = [Library(name, by_kind, virtual.get(name, 0)) for name, by_kind in found.items()]
     return sorted(table, key=lambda library: (-library.bytes, library.name))
