@@ -32,8 +32,8 @@ MODELS = """summary.build_report summary.default_moment summary.moment_of proces
     compare.compare compare.measure budgets.judge budgets.parse_budget budgets.parse_budgets
     range_diff.between""".split()
 ASKING = set(
-    """cli/diff.py cli/top.py
-    export/memory_viz.py export/perfetto.py html/data.py html/diff_page.py
+    """cli/top.py
+    export/memory_viz.py export/perfetto.py html/data.py
     render/failures.py render/lines.py
     render/system.py render/text.py""".split()
 )

@@ -12,14 +12,12 @@ from jmassif.analysis.compare import (
     VIEWS,
     Column,
     Difference,
-    LadderView,
     Run,
     View,
     compare,
-    difference_of,
     measure,
 )
-from jmassif.analysis.ladder import LESS, PLUS
+from jmassif.analysis.ladder import LESS, PLUS, Ladder
 from jmassif.analysis.moments import SelectionError
 from tests.reporter.test_ladder import board_trace
 from tests.reporter.traces import Trace, random_run, small_training_run
@@ -63,7 +61,7 @@ def compared(
 
 def assert_adds_up(view: View) -> None:
     """The rows that count, with what was folded and what medians lack, are the total, in every column."""
-    rows = [row for row in view.rows if row.is_counted]
+    rows = [row for row in view.rows if row.key.is_counted]
     rows += [row for row in (view.other, view.rounding) if row]
     for n, cell in enumerate(view.total.cells):
         sums = [sum(row.cells[n].figures[field] for row in rows) for field in range(4)]
@@ -79,7 +77,7 @@ def figures(usage: Usage) -> Tuple[int, int, int]:
 
 def told(view: View) -> Dict[str, List[int]]:
     """By name: the bytes of each column."""
-    return {row.name: [cell.figures.bytes for cell in row.cells] for row in view.rows}
+    return {row.key.name: [cell.figures.bytes for cell in row.cells] for row in view.rows}
 
 
 def test_each_view_tells_the_same_difference() -> None:
@@ -111,7 +109,7 @@ def test_memory_that_moves_from_host_to_device_is_a_change() -> None:
 
     (row,) = compared([moved("heap")], [moved("device")])["owner"].rows
     assert figures(row.cells[1].change) == (-4096, 4096, 0)
-    assert difference_of(row) == 4096
+    assert row.change == 4096
 
 
 def test_functions_without_names_are_one_a_library() -> None:
@@ -228,7 +226,8 @@ NEW_CALLS = (
 def test_calls_are_compared_with_those_inside_them_beneath() -> None:
     view = compared([called(*OLD_CALLS)], [called(*NEW_CALLS)], views=VIEWS)["scope"]
     rows = [
-        (row.path, row.name, row.is_counted, row.is_listed) + tuple(figures(cell.figures) for cell in row.cells)
+        (row.key.inside, row.key.name, row.key.is_counted, row.key.is_listed)
+        + tuple(figures(cell.figures) for cell in row.cells)
         for row in view.rows
     ]
     nothing = (0, 0, 0)
@@ -268,7 +267,7 @@ def test_repeats_give_medians_and_mark_changes_beyond_noise() -> None:
     new = [held(cudnn, "8", tensors) for cudnn, tensors in ((140, 65), (131, 75), (170, 60))]
     view = compared(old, new)["owner"]
     cudnn, tensor = view.rows
-    assert (cudnn.name, cudnn.cells[0].figures.host_bytes, cudnn.cells[1].figures.host_bytes) == ("cudnn", 110, 140)
+    assert (cudnn.key.name, cudnn.cells[0].figures.host_bytes, cudnn.cells[1].figures.host_bytes) == ("cudnn", 110, 140)
     assert cudnn.cells[1].is_beyond_noise is True and cudnn.cells[0].is_beyond_noise is False
     assert (tensor.cells[0].figures.device_bytes, tensor.cells[1].figures.device_bytes) == (60, 65)
     assert tensor.cells[1].is_beyond_noise is False
@@ -310,7 +309,7 @@ def test_rows_add_up_whatever_is_compared(seed: int) -> None:
         views = compared(*sides, min_bytes=min_bytes, at=random_.choice(["peak", "end", "last"]))
         totals = {tuple(cell.figures for cell in view.total.cells) for view in views.values()}
         assert len(totals) == 1  # every view has the same
-        assert all(difference_of(row) >= min_bytes for view in views.values() for row in view.rows)
+        assert all(row.change >= min_bytes for view in views.values() for row in view.rows)
 
 
 # ---- facts -------------------------------------------------------------------------------------
@@ -355,23 +354,26 @@ def test_a_trace_of_nothing_can_be_compared() -> None:
 # ---- the ladder --------------------------------------------------------------------------------
 
 
-def assert_ladder_adds_up(view: LadderView, n_columns: int) -> None:
+def assert_ladder_adds_up(ladders: List[Ladder]) -> None:
     """The bytes of each column, and the changes, from each figure to the next."""
-    for number in range(n_columns):
-        for figures in ([row.bytes[number] for row in view.rows], [row.changes[number] for row in view.rows]):
-            level = figures[0]
-            for row, n_bytes in list(zip(view.rows, figures))[1:]:
-                if row.role in (LESS, PLUS):
-                    level += n_bytes if row.role == PLUS else -n_bytes
+    first = [rung.bytes for rung in ladders[0].rungs]
+    for ladder in ladders:
+        figures = [rung.bytes for rung in ladder.rungs]
+        for column in (figures, [now - before for now, before in zip(figures, first)]):
+            level = column[0]
+            for rung, n_bytes in list(zip(ladder.rungs, column))[1:]:
+                if rung.role in (LESS, PLUS):
+                    level += n_bytes if rung.role == PLUS else -n_bytes
                 else:
-                    assert level == n_bytes, (row.key, number)
+                    assert level == n_bytes, rung.key
 
 
 def ladder_of(*traces: Trace) -> Dict[str, List[int]]:
     """By key: MiB in each column, and the change."""
-    (view,) = compare(columns(*[[trace] for trace in traces]), ["owner"]).ladders
-    assert_ladder_adds_up(view, len(traces))
-    return {row.key: [n // MIB for n in [*row.bytes, row.changes[-1]]] for row in view.rows}
+    (ladders,) = compare(columns(*[[trace] for trace in traces]), ["owner"]).ladders
+    assert_ladder_adds_up(ladders)
+    rows = [[rung.bytes for rung in rungs] for rungs in zip(*(ladder.rungs for ladder in ladders))]
+    return {rung.key: [n // MIB for n in [*row, row[-1] - row[0]]] for rung, row in zip(ladders[0].rungs, rows)}
 
 
 def test_the_ladders_of_two_runs_show_which_step_has_grown() -> None:
@@ -391,12 +393,14 @@ def test_ladders_between_other_figures_meet_at_the_program() -> None:
 
 def test_a_ladder_of_repeated_runs_is_that_of_the_median() -> None:
     runs = [board_trace(cache=n) for n in (92, 400, 100)]
-    (view,) = compare(columns(runs, [board_trace()]), ["owner"]).ladders
-    assert next(row.bytes for row in view.rows if row.key == "cache") == [100 * MIB, 92 * MIB]
+    (ladders,) = compare(columns(runs, [board_trace()]), ["owner"]).ladders
+    cached = [rung.bytes for ladder in ladders for rung in ladder.rungs if rung.key == "cache"]
+    assert cached == [100 * MIB, 92 * MIB]
 
 
 @pytest.mark.parametrize("seed", range(6))
 def test_ladders_add_up_whatever_is_compared(seed: int) -> None:
     traces = [random_run(seed * 3 + number, 6, 40) for number in range(3)]
-    for view in compare(columns(*[[trace] for trace in traces]), ["owner"]).ladders:
-        assert_ladder_adds_up(view, 3)
+    for ladders in compare(columns(*[[trace] for trace in traces]), ["owner"]).ladders:
+        assert len(ladders) == 3
+        assert_ladder_adds_up(ladders)

@@ -30,6 +30,9 @@ class Usage(NamedTuple):
     def __add__(self, other: "Usage") -> "Usage":  # type: ignore[override]
         return Usage(*(mine + theirs for mine, theirs in zip(self, other)))
 
+    def __sub__(self, other: "Usage") -> "Usage":
+        return Usage(*(mine - theirs for mine, theirs in zip(self, other)))
+
     def on(self, space: str) -> int:
         """Bytes on "host" or "device", of both with ""."""
         return self.bytes if not space else self.host_bytes if space == "host" else self.device_bytes

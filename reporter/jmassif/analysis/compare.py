@@ -6,30 +6,21 @@ repeated runs with their medians; every column is compared with the first. Rows 
 `other`, and the row `rounding` makes medians add up. Calls may be nested: their figures are part of the outer call's.
 """
 
-import sys
 from array import array
 from typing import Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
-from jmassif.analysis.aggregate import Usage, aggregate, sum_of
+from jmassif.analysis.aggregate import Usage, aggregate, ledger, sum_of
 from jmassif.analysis.calltree import from_outer
 from jmassif.analysis.lines import lines_to_blame
 from jmassif.analysis.ladder import LESS, SHOWN, Ladder, Rung, ladders
-from jmassif.analysis.moments import select
+from jmassif.analysis.moments import SelectionError, select
 from jmassif.attribution import names as alignment
 from jmassif.attribution.blame import NO_STACK, NO_SYMBOLS, base_name
 from jmassif.attribution.names import Names
 from jmassif.attribution.views import LINE_VIEWS, charges, naming
-from jmassif.model.records import (
-    AccountType,
-    Changes,
-    LiveBytesByAccount,
-    Growth,
-    counted_blocks,
-    growth_by_side,
-    side_of,
-)
+from jmassif.model.records import AccountType, Changes, Growth, LiveBytesByAccount, growth_by_side
 from jmassif.model.run import Profile
-from jmassif.model.run_info import facts
+from jmassif.model.run_info import facts, grouped_by, is_redundant, label, suggestions
 from jmassif.units import printable
 
 # Views of memory at a moment; SCOPE is the cost of calls instead.
@@ -41,10 +32,6 @@ VIEWS = HELD + (SCOPE,)
 _MAX_DEPTH = 16
 
 
-def minus(now: Usage, before: Usage) -> Usage:
-    return Usage(*(mine - theirs for mine, theirs in zip(now, before)))
-
-
 def median(numbers: Sequence[int]) -> int:
     """The lower one of an even count: a figure of some run."""
     return sorted(numbers)[(len(numbers) - 1) // 2]
@@ -53,12 +40,14 @@ def median(numbers: Sequence[int]) -> int:
 class Key(NamedTuple):
     """The name of a part in every run."""
 
-    path: Tuple[str, ...]  # its name, after those of the calls around it
-    is_listed: bool = False  # calls nested in unknown ones: not counted
+    name: str
+    inside: Tuple[str, ...] = ()  # the calls around it, in the view by scope
+    is_listed: bool = False  # further calls, nested in unknown ones
 
     @property
     def is_counted(self) -> bool:
-        return not self.is_listed and len(self.path) == 1
+        """Is in the total; calls within calls are not."""
+        return not self.is_listed and not self.inside
 
 
 Parts = Dict[Key, Usage]
@@ -86,12 +75,9 @@ def namer(profile: Profile, names: Names, view: str) -> Callable[[int], str]:
     if view == "library":
         return lambda account: alignment.library(names.library(account))
     if view == "function":
-
-        def function(account: int) -> str:
-            frame_id = names.site_id(account)
-            return frame_name(profile, names, frame_id) if frame_id else NO_STACK
-
-        return function
+        return (
+            lambda account: frame_name(profile, names, names.site_id(account)) if names.site_id(account) else NO_STACK
+        )
     return naming(profile, names, view)
 
 
@@ -111,12 +97,11 @@ def spent(profile: Profile) -> Parts:
         parts[key] = parts.get(key, Usage()) + Usage(host, calls, device)
 
     for scope in profile.scopes:
-        called = from_outer(parents, paths, scope.id, path)
-        if len(called) <= _MAX_DEPTH:
-            add(Key(called), scope.growths, 1)
+        *inside, name = from_outer(parents, paths, scope.id, path)
+        if len(inside) < _MAX_DEPTH:
+            add(Key(name, tuple(inside)), scope.growths, 1)
     for rest in profile.scope_sums.values():
-        key = Key((printable(alignment.scope(rest.name)),), is_listed=True)
-        add(key, rest.growths, rest.calls)
+        add(Key(printable(alignment.scope(rest.name)), is_listed=True), rest.growths, rest.calls)
     return parts
 
 
@@ -141,9 +126,9 @@ def places_of(profile: Profile, names: Names, composition: LiveBytesByAccount) -
 
     found: Places = {}
     for frame, usage in aggregate(profile, composition, frame_to_blame).items():
-        lines = found.setdefault(sys.intern(frame_name(profile, names, frame)), {})
+        lines = found.setdefault(frame_name(profile, names, frame), {})
         line = profile.frame(frame).line
-        label, before = lines.get(line, (sys.intern(names.frame(frame)), Usage()))
+        label, before = lines.get(line, (names.frame(frame), Usage()))
         lines[line] = label, before + usage
     return found
 
@@ -265,16 +250,13 @@ class Stacks(Profile):
                 frame_of[frame_id] = self._frame(profile, names, frame_id)
             return self._node(outer, frame_of[frame_id])
 
-        sums: Dict[int, Tuple[int, int]] = {}
-        for own, (n_bytes, blocks) in composition.items():
+        def account(own: int) -> int:
             node, kind, owner = profile.accounts[own]
-            if side_of(kind):
-                library = alignment.library(names.library(own))
-                node = from_outer(profile.node_parent, node_of, node, aligned)
-                account = self._account(node, AccountType(kind, owner), library)
-                before = sums.get(account, (0, 0))
-                sums[account] = before[0] + n_bytes, before[1] + counted_blocks(kind, blocks)
-        return changes_to(sums)
+            node = from_outer(profile.node_parent, node_of, node, aligned)
+            return self._account(node, AccountType(kind, owner), alignment.library(names.library(own)))
+
+        usages = aggregate(profile, composition, account)
+        return changes_to({of: (usage.bytes, usage.blocks) for of, usage in usages.items()})
 
 
 def changes_to(composition: LiveBytesByAccount) -> Changes:
@@ -308,6 +290,11 @@ class Run(NamedTuple):
     held: Optional[Changes] = None  # by account of Stacks, where that was asked for
     places: Optional[Places] = None  # by line, where that was asked for
 
+    @property
+    def largest(self) -> int:
+        """The largest total of a view: bytes."""
+        return max((total(parts).bytes for parts in self.views.values()), default=0)
+
 
 class Column(NamedTuple):
     label: str
@@ -317,6 +304,15 @@ class Column(NamedTuple):
     def typical(self) -> Run:
         """The run with the median of the bytes."""
         return sorted(self.runs, key=lambda run: run.bytes)[(len(self.runs) - 1) // 2]
+
+    @staticmethod
+    def by_fact(key: str, runs: Sequence[Run]) -> "List[Column]":
+        """A column for each value of a fact, in the order of versions. Raises SelectionError if no run has the fact."""
+        known = sorted({name for run in runs for name, value in run.facts.items() if value})
+        if key not in known:
+            near = suggestions(key, known)
+            raise SelectionError(f'no trace has the key "{key}": {f"try {near}" if near else "they have no keys"}')
+        return [Column(name, found) for _, name, found in grouped_by(key, runs, lambda run: run.facts.get(key, ""))]
 
 
 class Cell(NamedTuple):
@@ -328,11 +324,17 @@ class Cell(NamedTuple):
 
 
 class DifferenceRow(NamedTuple):
-    name: str
-    path: Tuple[str, ...]  # the calls around it, for a view by scope
-    is_counted: bool  # is in the total; calls within calls are not
-    is_listed: bool  # further calls, nested in unknown ones
+    key: Key
     cells: List[Cell]  # one a column
+
+    @property
+    def change(self) -> int:
+        """The largest of any column, in any pool: bytes."""
+        return max(abs(of(cell.change)) for cell in self.cells for of in POOLS.values())
+
+    @property
+    def size(self) -> int:
+        return max(abs(of(cell.figures)) for cell in self.cells for of in POOLS.values())
 
 
 class View(NamedTuple):
@@ -345,30 +347,25 @@ class View(NamedTuple):
     total: DifferenceRow
 
 
-class RungRow(NamedTuple):
-    """A row of the ladder in every column."""
-
-    key: str
-    role: str
-    is_about: bool
-    bytes: List[int]  # negative where a column's step goes the other way
-
-    @property
-    def changes(self) -> List[int]:
-        """Against the first column. They add up as the bytes do: those of steps of the role LESS are taken away."""
-        return [n_bytes - self.bytes[0] for n_bytes in self.bytes]
-
-
-class LadderView(NamedTuple):
-    """Ladders of typical runs."""
-
-    pool: str
-    rows: List[RungRow]
-
-
 class Fact(NamedTuple):
     key: str
+    label: str
     values: List[str]  # one a column, "" where it is not known
+
+    @property
+    def is_redundant(self) -> bool:
+        """Others imply it."""
+        return is_redundant(self.key)
+
+
+class NamedChange(NamedTuple):
+    name: str
+    change: int  # bytes
+
+
+class Step(NamedTuple):
+    key: str  # of a rung
+    change: int  # bytes
 
 
 class Finding(NamedTuple):
@@ -379,9 +376,9 @@ class Finding(NamedTuple):
     now: int
     most: Optional[Moved]  # the line with more than half of the change
     against: Optional[Moved]  # the line that moved most the other way, where `most` alone exceeds the change
-    step: Optional[Tuple[str, int]]  # the step of the ladder with more than half of the change: its key, and bytes
+    step: Optional[Step]  # of the ladder, with more than half of the change
     by: str  # the view of `largest`
-    largest: List[Tuple[str, int]]  # changes, the largest first
+    largest: List[NamedChange]  # the largest first
     is_beyond_noise: Optional[bool]
 
 
@@ -389,7 +386,9 @@ class Difference(NamedTuple):
     columns: List[Column]
     moment: str
     facts: List[Fact]  # those that differ
-    ladders: List[LadderView]
+    ladders: List[
+        List[Ladder]
+    ]  # of each pool those of the typical runs, with the same rungs; a step back has negative bytes
     views: List[View]
     findings: List[Finding]
     min_bytes: int  # rows that differ by less are in `other`
@@ -402,10 +401,6 @@ class Difference(NamedTuple):
     @property
     def has_repeats(self) -> bool:
         return any(len(column.runs) > 1 for column in self.columns)
-
-
-# Runs of a fleet have nearly all names in common: each is kept once.
-_KEYS: Dict[Key, Key] = {}
 
 
 def measure(
@@ -422,21 +417,20 @@ def measure(
     """
     moment = select(profile, at)
     live, names = moment.composition, Names(profile)
-    accounts = profile.accounts
     found: Dict[str, Parts] = {}
     for view in views:
-        parts = spent(profile)
-        if view != SCOPE:
-            sums = aggregate(profile, live, namer(profile, names, view))
-            parts = {Key((name,)): usage for name, usage in sums.items()}
-        found[view] = {_KEYS.setdefault(key, key): figures for key, figures in parts.items()}
+        if view == SCOPE:
+            found[view] = spent(profile)
+        else:
+            usages = aggregate(profile, live, namer(profile, names, view))
+            found[view] = {Key(part): usage for part, usage in usages.items()}
     return Run(
         name,
-        {sys.intern(key): sys.intern(value) for key, value in facts(profile).items()},
+        facts(profile),
         profile.is_complete,
         profile.is_discrete,
         moment.name,
-        sum(n_bytes for account, (n_bytes, _) in live.items() if side_of(accounts[account].kind)),
+        ledger(profile, live).total.bytes,
         found,
         ladders(profile, moment),
         stacks.add(profile, names, live) if stacks is not None else None,
@@ -459,60 +453,45 @@ def _row(key: Key, columns: Sequence[Sequence[Usage]]) -> DifferenceRow:
     first, cells = _medians(columns[0]), []
     for runs in columns:
         figures = _medians(runs)
-        cells.append(Cell(figures, minus(figures, first), _are_apart(columns[0], runs) if has_repeats else None))
-    return DifferenceRow(key.path[-1], key.path[:-1], key.is_counted, key.is_listed, cells)
-
-
-def difference_of(row: DifferenceRow) -> int:
-    """The largest change of any column, in any pool: bytes."""
-    return max(abs(of(cell.change)) for cell in row.cells for of in POOLS.values())
-
-
-def _size_of(row: DifferenceRow) -> int:
-    return max(abs(of(cell.figures)) for cell in row.cells for of in POOLS.values())
-
-
-def _rank(row: DifferenceRow) -> Tuple[int, int, str]:
-    return (-difference_of(row), -_size_of(row), row.name)
+        cells.append(Cell(figures, figures - first, _are_apart(columns[0], runs) if has_repeats else None))
+    return DifferenceRow(key, cells)
 
 
 def _nested(rows: List[DifferenceRow]) -> List[DifferenceRow]:
-    """Sorted, each row after the one it is nested in; rows without their outer one are left out."""
+    """The largest change first, each row after the one it is nested in; rows without their outer one are left out."""
     inside: Dict[Tuple[str, ...], List[DifferenceRow]] = {}
-    for row in sorted(rows, key=_rank, reverse=True):
-        inside.setdefault(row.path, []).append(row)
+    for row in sorted(rows, key=lambda row: (-row.change, -row.size, row.key.name), reverse=True):
+        inside.setdefault(row.key.inside, []).append(row)
     found: List[DifferenceRow] = []
-    pending = list(inside.get((), []))
+    pending = inside.get((), [])
     while pending:
         row = pending.pop()
         found.append(row)
-        if not row.is_listed:
-            pending += inside.get(row.path + (row.name,), [])
+        if not row.key.is_listed:
+            pending += inside.get(row.key.inside + (row.key.name,), [])
     return found
 
 
 def _compare(by: str, columns: Sequence[Column], min_bytes: int) -> View:
     runs = [[run.views[by] for run in column.runs] for column in columns]
-    keys = {key: None for parts in runs for run in parts for key in run}
-    nothing = Usage()
     shown: List[DifferenceRow] = []
     small: List[Key] = []
-    for key in keys:
-        row = _row(key, [[run.get(key, nothing) for run in parts] for parts in runs])
-        if (difference_of(row) if len(columns) > 1 else _size_of(row)) >= min_bytes:
+    for key in dict.fromkeys(key for parts in runs for run in parts for key in run):
+        row = _row(key, [[run.get(key, Usage()) for run in parts] for parts in runs])
+        if (row.change if len(columns) > 1 else row.size) >= min_bytes:
             shown.append(row)
         elif key.is_counted:
             small.append(key)
 
     def sums(name: str, of: Callable[[Parts], Usage]) -> DifferenceRow:
-        return _row(Key((name,)), [[of(run) for run in parts] for parts in runs])
+        return _row(Key(name), [[of(run) for run in parts] for parts in runs])
 
     all_rows = sums("total", total)
     other = sums("other", lambda run: total({key: run[key] for key in small if key in run})) if small else None
-    counted = [row for row in shown if row.is_counted] + ([other] if other else [])
+    counted = [row for row in shown if row.key.is_counted] + ([other] if other else [])
     shares = [sum_of(row.cells[number].figures for row in counted) for number in range(len(columns))]
-    missing = [[minus(cell.figures, share)] for cell, share in zip(all_rows.cells, shares)]
-    rounding = _row(Key(("rounding",)), missing) if any(column != [nothing] for column in missing) else None
+    missing = [[cell.figures - share] for cell, share in zip(all_rows.cells, shares)]
+    rounding = _row(Key("rounding"), missing) if any(any(usage) for (usage,) in missing) else None
     return View(by, "calls" if by == SCOPE else "blocks", _nested(shown), len(small), other, rounding, all_rows)
 
 
@@ -523,31 +502,30 @@ _RUNGS = (
 ).split()
 
 
-def _compare_ladders(columns: Sequence[Column]) -> List[LadderView]:
+def _compare_ladders(columns: Sequence[Column]) -> List[List[Ladder]]:
     """None where runs differ in their memory spaces."""
     sides = [column.typical.ladders for column in columns]
     pools = [[ladder.pool for ladder in side] for side in sides]
-    if any(each != pools[0] for each in pools):
-        return []
-    return [LadderView(pool, _rung_rows([side[at].rungs for side in sides])) for at, pool in enumerate(pools[0])]
+    return [_aligned(pool) for pool in zip(*sides)] if all(each == pools[0] for each in pools) else []
 
 
-def _rung_rows(sides: List[List[Rung]]) -> List[RungRow]:
+def _aligned(sides: Sequence[Ladder]) -> List[Ladder]:
     """Ladders from other figures have the program at their top; to other ones, what is allocated at their bottom."""
-    if len({rungs[0].key for rungs in sides}) > 1:
-        sides = [rungs[[rung.key for rung in rungs].index("program") :] for rungs in sides]
-    if len({rungs[-1].key for rungs in sides}) > 1:
-        sides = [_down_to_allocated(rungs) for rungs in sides]
-    by_key = [{rung.key: rung for rung in rungs} for rungs in sides]
-    rows = []
+    rungs_of = [ladder.rungs for ladder in sides]
+    if len({rungs[0].key for rungs in rungs_of}) > 1:
+        rungs_of = [rungs[[rung.key for rung in rungs].index("program") :] for rungs in rungs_of]
+    if len({rungs[-1].key for rungs in rungs_of}) > 1:
+        rungs_of = [_down_to_allocated(rungs) for rungs in rungs_of]
+    by_key = [{rung.key: rung for rung in rungs} for rungs in rungs_of]
+    found: List[List[Rung]] = [[] for _ in sides]
     for key in sorted({key for rungs in by_key for key in rungs}, key=_RUNGS.index):
         there = [rungs[key] for rungs in by_key if key in rungs]
-        roles = {rung.role for rung in there}
-        role = LESS if LESS in roles else there[0].role
-        signed = [rungs[key].signed if key in rungs else 0 for rungs in by_key]
-        is_about = any(rung.is_about for rung in there)
-        rows.append(RungRow(key, role, is_about, [-n if role == LESS else n for n in signed]))
-    return rows
+        role = LESS if any(rung.role == LESS for rung in there) else there[0].role
+        nothing = Rung(key, role, 0)
+        for rungs, aligned in zip(by_key, found):
+            signed = rungs.get(key, nothing).signed
+            aligned.append(Rung(key, role, -signed if role == LESS else signed, any(rung.is_about for rung in there)))
+    return [ladder._replace(rungs=rungs) for ladder, rungs in zip(sides, found)]
 
 
 def _down_to_allocated(rungs: List[Rung]) -> List[Rung]:
@@ -557,13 +535,12 @@ def _down_to_allocated(rungs: List[Rung]) -> List[Rung]:
 
 
 def _facts(columns: Sequence[Column]) -> List[Fact]:
-    keys = {key: None for column in columns for run in column.runs for key in run.facts}
     found = []
-    for key in keys:
+    for key in dict.fromkeys(key for column in columns for run in column.runs for key in run.facts):
         values = [sorted({run.facts.get(key, "") for run in column.runs}) for column in columns]
         if any(value != values[0] for value in values):
             texts = [", ".join(value or "?" for value in each) if any(each) else "" for each in values]
-            found.append(Fact(key, texts))
+            found.append(Fact(key, label(key), texts))
     return found
 
 
@@ -574,9 +551,8 @@ _NAMED = 3
 
 
 def _moved(columns: Sequence[Column], pool: str, change: int) -> Tuple[Optional[Moved], Optional[Moved]]:
-    sides = [columns[number].runs for number in (0, -1)]
-    first, last = ([run.places for run in runs if run.places is not None] for runs in sides)
-    if len(first) + len(last) < sum(map(len, sides)):
+    first, last = ([run.places for run in columns[number].runs if run.places is not None] for number in (0, -1))
+    if len(first) + len(last) < len(columns[0].runs) + len(columns[-1].runs):
         return None, None
     sign = 1 if change > 0 else -1
     most = most_moved(first, last, POOLS[pool], sign, _MOST * abs(change))
@@ -585,7 +561,7 @@ def _moved(columns: Sequence[Column], pool: str, change: int) -> Tuple[Optional[
     return most, most_moved(first, last, POOLS[pool], -sign, _MOST * abs(change))
 
 
-def _findings(columns: Sequence[Column], views: Sequence[View], all_ladders: Sequence[LadderView]) -> List[Finding]:
+def _findings(columns: Sequence[Column], views: Sequence[View], pools: Sequence[List[Ladder]]) -> List[Finding]:
     """One for each pool; none where no memory is compared, or with nothing."""
     view = next((view for view in views if view.by != SCOPE), None)
     if view is None or len(columns) < 2:
@@ -599,22 +575,22 @@ def _findings(columns: Sequence[Column], views: Sequence[View], all_ladders: Seq
         first, last = view.total.cells[0], view.total.cells[-1]
         change = of(last.change)
         most, against = _moved(columns, pool, change) if change else (None, None)
-        changes = [(row.name, of(row.cells[-1].change)) for row in view.rows if row.is_counted]
-        largest = sorted((each for each in changes if each[1]), key=lambda each: (-abs(each[1]), each[0]))
-        ladder = next((each for each in all_ladders if each.pool in ("", pool)), None)
-        step = _largest_step(ladder, change) if ladder and change else None
+        changes = [NamedChange(row.key.name, of(row.cells[-1].change)) for row in view.rows if row.key.is_counted]
+        largest = sorted((each for each in changes if each.change), key=lambda each: (-abs(each.change), each.name))
+        steps: List[Step] = next((_steps(sides) for sides in pools if sides[0].pool in ("", pool)), [])
+        sign = 1 if change > 0 else -1
+        step = max(steps, key=lambda step: sign * step.change, default=None)
+        if step and sign * step.change <= _MOST * abs(change):
+            step = None
         numbers = of(first.figures), of(last.figures)
         found.append(Finding(pool, *numbers, most, against, step, view.by, largest[:_NAMED], last.is_beyond_noise))
     return found
 
 
-def _largest_step(ladder: LadderView, change: int) -> Optional[Tuple[str, int]]:
-    """Below the program."""
-    keys = [row.key for row in ladder.rows]
-    sign = 1 if change > 0 else -1
-    steps = [(row.key, row.changes[-1]) for row in ladder.rows[keys.index("program") + 1 :]]
-    best = max(steps, key=lambda step: sign * step[1], default=("", 0))
-    return best if sign * best[1] > _MOST * abs(change) else None
+def _steps(sides: List[Ladder]) -> List[Step]:
+    """Changes below the program."""
+    steps = [Step(now.key, now.bytes - before.bytes) for before, now in zip(sides[0].rungs, sides[-1].rungs)]
+    return steps[[step.key for step in steps].index("program") + 1 :]
 
 
 def compare(columns: Sequence[Column], views: Sequence[str], min_bytes: int = 0) -> Difference:

@@ -3,9 +3,9 @@
 
 import argparse
 import os
-from typing import Dict, Iterable, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Dict, List, NamedTuple, Optional, Sequence, Tuple
 
-from jmassif.analysis.compare import SCOPE, VIEWS, Column, Difference, Run, Stacks, compare, measure, total
+from jmassif.analysis.compare import SCOPE, VIEWS, Column, Difference, Run, Stacks, compare, measure
 from jmassif.analysis.moments import SelectionError
 from jmassif.attribution.redact import anonymize
 from jmassif.attribution.views import WITHOUT_THREADS
@@ -13,7 +13,6 @@ from jmassif.cli import common
 from jmassif.cli.common import Parser, Problem
 from jmassif.cli.options import checked, is_trace, non_empty, views
 from jmassif.model.run import Profile
-from jmassif.model.run_info import grouped_by, suggestions, version_order
 from jmassif.render.view import FormatError
 from jmassif.units import QuantityError, count, parse_bytes
 
@@ -79,9 +78,10 @@ def build_parser(prog: str) -> Parser:
 def _traces_in(directory: str) -> List[str]:
     """Their paths. Raises Problem if there are none."""
     try:
-        paths = [os.path.join(directory, entry) for entry in sorted(os.listdir(directory), key=version_order)]
+        entries = sorted(os.listdir(directory), key=lambda entry: (len(entry), entry))  # .9 before .10
     except OSError as error:
         raise Problem(f"{directory}: cannot be read: {error.strerror}")
+    paths = [os.path.join(directory, entry) for entry in entries]
     found = [path for path in paths if os.path.isfile(path) and is_trace(path)]
     if not found:
         raise Problem(f"{directory}: has no traces in it")
@@ -89,27 +89,20 @@ def _traces_in(directory: str) -> List[str]:
 
 
 class _Process(NamedTuple):
-    """Marks of a process that another one may have started."""
+    """A process that another one may have started. Pids come again on other machines and at other times."""
 
-    host: str
-    pid: str
-    parent: str
+    own: Tuple[str, str]  # host and pid
+    parent: Tuple[str, str]
     start: int  # milliseconds
     end: int
 
-    def is_child_of(self, other: "_Process") -> bool:
-        """Pids come again on other machines, in other containers, and at other times."""
-        is_within = other.start <= self.start <= other.end
-        return self.parent == other.pid and self.host == other.host and is_within
-
 
 def _process(profile: Profile) -> _Process:
-    manifest = profile.manifest
-    start = profile.number("start-unix-ms") or 0
+    manifest, start = profile.manifest, profile.number("start-unix-ms") or 0
+    host, parent = manifest.get("host", ""), manifest.get("forked-from", manifest.get("ppid", ""))
     # Times of another unit give no end; the last snapshot of a truncated trace is a time at which it still ran.
-    times = [snapshot.time for snapshot in profile.snapshots[-1:]] if profile.time_unit == "ms" else []
-    parent = manifest.get("forked-from", manifest.get("ppid", ""))
-    return _Process(manifest.get("host", ""), manifest.get("pid", "?"), parent, start, start + max(times, default=0))
+    last = profile.snapshots[-1].time if profile.snapshots and profile.time_unit == "ms" else 0
+    return _Process((host, manifest.get("pid", "?")), (host, parent), start, start + last)
 
 
 # More runs have no line named: each line of each of them takes a quarter of the time, and memory.
@@ -142,14 +135,14 @@ class _Reader(NamedTuple):
     def found(self, names: Sequence[str]) -> List[Run]:
         """The runs in files that were not named one by one, without the processes that another one started."""
         read = [self._read(name) for name in names]
-        parents: Dict[Tuple[str, str], List[_Process]] = {}  # that it may be, by host and pid
+        spans: Dict[Tuple[str, str], List[Tuple[int, int]]] = {}
         for process, _ in read:
-            parents.setdefault((process.host, process.pid), []).append(process)
-
-        def is_child(process: _Process) -> bool:
-            return any(map(process.is_child_of, parents.get((process.host, process.parent), [])))
-
-        runs = [run for process, run in read if not is_child(process)]
+            spans.setdefault(process.own, []).append((process.start, process.end))
+        runs = [
+            run
+            for process, run in read
+            if not any(start <= process.start <= end for start, end in spans.get(process.parent, []))
+        ]
         if len(runs) < len(read):
             common.warn(f"left out {count(len(read) - len(runs), 'trace')} of child processes")
         return runs
@@ -165,22 +158,17 @@ class _Reader(NamedTuple):
 # ---- the columns -------------------------------------------------------------------------------
 
 
-def _groups(runs: Sequence[Run], key: str) -> List[Column]:
-    """A column for each value of a fact. Raises Problem."""
-    if not any(run.facts.get(key) for run in runs):
-        known = sorted({name for run in runs for name, value in run.facts.items() if value})
-        near = suggestions(key, known)
-        raise Problem(f'no trace has the key "{key}": {f"try {near}" if near else "they have no keys"}')
-    return [Column(name, found) for _, name, found in grouped_by(key, runs, lambda run: run.facts.get(key, ""))]
-
-
 def _columns(arguments: argparse.Namespace, reader: _Reader) -> List[Column]:
+    """Raises Problem."""
     traces = arguments.traces
     if arguments.group_by is not None:
         if arguments.vs:
             raise Problem("--group-by and --vs cannot be combined: leave one out")
         files = [path for name in traces for path in (_traces_in(name) if os.path.isdir(name) else [name])]
-        return _groups(reader.found(files), arguments.group_by)
+        try:
+            return Column.by_fact(arguments.group_by, reader.found(files))
+        except SelectionError as error:
+            raise Problem(str(error))
     if arguments.vs:
         sides = [reader.runs(side) for side in [traces] + arguments.vs]
     elif len(traces) < 2:
@@ -194,8 +182,7 @@ def _columns(arguments: argparse.Namespace, reader: _Reader) -> List[Column]:
 def _compare(arguments: argparse.Namespace, columns: Sequence[Column], views: Sequence[str]) -> Difference:
     least: int = arguments.min or 0
     if arguments.min is None and arguments.format in _FOR_PEOPLE:
-        totals = [total(parts).bytes for column in columns for run in column.runs for parts in run.views.values()]
-        least = max(1, max(totals, default=0) // _DEFAULT_MIN_SHARE)
+        least = max(1, max(run.largest for column in columns for run in column.runs) // _DEFAULT_MIN_SHARE)
     found = compare(columns, views, least)
     while arguments.format == _HTML and sum(len(view.rows) for view in found.views) > _MAX_ROWS_OF_PAGE:
         least = max(1024, 4 * least)
@@ -204,22 +191,20 @@ def _compare(arguments: argparse.Namespace, columns: Sequence[Column], views: Se
 
 
 def _write(arguments: argparse.Namespace, found: Difference, stacks: Optional[Stacks], inputs: Sequence[str]) -> None:
-    lines: Iterable[str]
     if stacks is not None:
         from jmassif.html import diff_page
 
         common.write_page(diff_page.write(found, stacks), inputs, arguments.output, "jmassif.diff.html", arguments.open)
-        return
-    if arguments.format in _FOR_PEOPLE:
+    elif arguments.format in _FOR_PEOPLE:
         from jmassif.render import diff_tables
 
         write = diff_tables.write_text if arguments.format == "text" else diff_tables.write_markdown
-        lines = write(found, arguments.bytes)
+        common.write(write(found, arguments.bytes), arguments.output)
     else:
         from jmassif.export import diff_data
 
         lines = diff_data.write_json(found) if arguments.format == "json" else diff_data.write_csv(found)
-    common.write(lines, arguments.output)
+        common.write(lines, arguments.output)
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -69,7 +69,7 @@ def _number(value: int) -> int:
 
 def _name(key: Key) -> str:
     """A part's name; a nested call has its callers' names before it."""
-    return " > ".join(key.path) + (" (further calls)" if key.is_listed else "")
+    return " > ".join((*key.inside, key.name)) + (" (further calls)" if key.is_listed else "")
 
 
 def _parts(run: Run) -> List[Tuple[str, str, Usage]]:

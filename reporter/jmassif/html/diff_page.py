@@ -16,7 +16,7 @@ from jmassif.html.cells import NO_LINE, Columns, all_shown, cells, shown
 from jmassif.html.data import RunData, cells_data
 from jmassif.html.page import fill_page, pack
 from jmassif.model.records import Snapshot
-from jmassif.model.run_info import is_redundant, label
+from jmassif.model.run_info import label
 from jmassif.render.diff_tables import ladder_table, sentences
 
 
@@ -99,7 +99,7 @@ def comparison(difference: Difference) -> Dict[str, Any]:
         ladder.update(ladder_table(difference, view)._asdict(), data=ladder["rows"])
     found: Dict[str, Any] = all_shown(data)
     for fact, row in zip(difference.facts, found["facts"]):
-        row["is_detail"] = is_redundant(fact.key) or "." in fact.key
+        row["is_detail"] = fact.is_redundant or "." in fact.key
     for column, row in zip(difference.columns, found["columns"]):
         row["stacks_of"] = shown(column.typical.name)
     found["common"], found["headline"] = _common(difference), _texts(difference)

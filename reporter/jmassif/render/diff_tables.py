@@ -13,12 +13,10 @@ from jmassif.analysis.compare import (
     Difference,
     DifferenceRow,
     Finding,
-    LadderView,
     Moved,
     View,
 )
-from jmassif.analysis.ladder import Ladder, Rung
-from jmassif.model.run_info import is_redundant, label
+from jmassif.analysis.ladder import Ladder
 from jmassif.render.ladder import LABELS, SIGNS, TOOLS, Unit, shown_numbers, unit_for
 from jmassif.render.layout import Column as TableColumn, Table, heading, paragraph
 from jmassif.units import count, growth, printable, size
@@ -153,7 +151,7 @@ def _pools(difference: Difference, view: View) -> List[str]:
 
 
 def _name(row: DifferenceRow) -> str:
-    return "  " * len(row.path) + row.name + (": further calls, not counted" if row.is_listed else "")
+    return "  " * len(row.key.inside) + row.key.name + (": further calls, not counted" if row.key.is_listed else "")
 
 
 def _title(difference: Difference, view: View, pool: str) -> str:
@@ -161,29 +159,25 @@ def _title(difference: Difference, view: View, pool: str) -> str:
     return title if pool == "bytes" else f"{title}: {pool} memory"
 
 
-def ladder_table(difference: Difference, view: LadderView, is_exact: bool = False) -> Section:
+def ladder_table(difference: Difference, ladders: List[Ladder], is_exact: bool = False) -> Section:
     """Rows that add up in every column, the changes too."""
-    unit = Unit("bytes", 1) if is_exact else unit_for(max(abs(n) for row in view.rows for n in row.bytes))
-    columns = []
-    for number in range(len(difference.columns)):
-        rungs = [Rung(row.key, row.role, row.bytes[number]) for row in view.rows]
-        columns.append(shown_numbers(Ladder(view.pool, 0, None, rungs, {}), unit))
+    most = max(abs(rung.bytes) for ladder in ladders for rung in ladder.rungs)
+    unit = Unit("bytes", 1) if is_exact else unit_for(most)
+    first, is_compared = ladders[0], len(ladders) > 1
     bottom = "your code"
-    if view.rows[-1].key == "allocated":
+    if first.rungs[-1].key == "allocated":
         is_torch = any(run.facts.get("pytorch") for column in difference.columns for run in column.runs)
         bottom = "torch's" if is_torch else "its allocator's"
-    rows = []
-    for at, row in enumerate(view.rows):
-        numbers = [column[at] for column in columns]
-        name = f"{bottom} count of memory in use" if row.key == "allocated" else LABELS[row.key]
-        about = " (about)" if row.is_about else ""
-        changes = [_exact_change(numbers[-1] - numbers[0])] if len(columns) > 1 else []
-        sign = SIGNS.get(row.role, "= " if at else "")
+    rows: List[List[str]] = []
+    for rung, *numbers in zip(first.rungs, *(shown_numbers(ladder, unit) for ladder in ladders)):
+        name = f"{bottom} count of memory in use" if rung.key == "allocated" else LABELS[rung.key]
+        about = " (about)" if rung.is_about else ""
+        changes = [_exact_change(numbers[-1] - numbers[0])] if is_compared else []
+        sign = SIGNS.get(rung.role, "= " if rows else "")
         rows.append([f"{sign}{name}{about}", *(f"{number:,}" for number in numbers), *changes])
-    heads = _heads(difference)
-    memory = f"{view.pool.capitalize()} memory from" if view.pool else "From"
-    title = f"{memory} {TOOLS[view.rows[0].key]} to {bottom}, at {difference.moment}, in {unit.name}"
-    return Section(title, heads + (["change"] if len(columns) > 1 else []), rows)
+    memory = f"{first.pool.capitalize()} memory from" if first.pool else "From"
+    title = f"{memory} {TOOLS[first.rungs[0].key]} to {bottom}, at {difference.moment}, in {unit.name}"
+    return Section(title, _heads(difference) + (["change"] if is_compared else []), rows)
 
 
 def _sections(difference: Difference, is_exact: bool) -> Iterator[Section]:
@@ -222,8 +216,8 @@ def _without_beginning(values: List[str]) -> List[str]:
 def _facts(difference: Difference) -> List[List[str]]:
     """The compared traces, and differences in software and machine: names and texts."""
     found = [[column.label, _files(column)] for column in difference.columns]
-    for fact in (fact for fact in difference.facts if not is_redundant(fact.key)):
-        found.append([label(fact.key), " → ".join(value or "?" for value in _without_beginning(fact.values))])
+    for fact in (fact for fact in difference.facts if not fact.is_redundant):
+        found.append([fact.label, " → ".join(value or "?" for value in _without_beginning(fact.values))])
     return [[printable(_short(name, _MAX_NAME)), printable(text)] for name, text in found]
 
 
@@ -232,7 +226,7 @@ def _notes(difference: Difference) -> List[str]:
     if difference.has_repeats:
         notes.append("Figures of repeated runs are medians, those of the ladder of the run with the median total.")
         notes.append('Noise: "within" where runs of both columns overlap.')
-    if any(row.path for view in difference.views for row in view.rows):
+    if any(row.key.inside for view in difference.views for row in view.rows):
         notes.append("Nested calls are included in their callers.")
     if len(difference.columns) > 2:
         notes.append("Change is from the first column to the last.")
