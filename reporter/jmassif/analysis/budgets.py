@@ -9,12 +9,13 @@ import difflib
 from fnmatch import fnmatchcase
 from typing import Callable, Collection, Dict, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
 
+from jmassif.analysis.aggregate import aggregate, sum_of
 from jmassif.analysis.balance import MemoryBalance, memory_balance, nearest_to
 from jmassif.analysis.leaks import Growth, Leak, find_growth, held_at_end
 from jmassif.analysis.moments import SELECTORS, mark_snapshots, select
 from jmassif.attribution import names as alignment
 from jmassif.attribution.names import Names
-from jmassif.model.records import DRIVER_KINDS, GROUPS, KINDS, OTHER, ROLES, LiveBytesByAccount, counted_blocks, side_of
+from jmassif.model.records import DRIVER_KINDS, GROUPS, KINDS, OTHER, ROLES, LiveBytesByAccount, side_of
 from jmassif.model.run import Profile
 from jmassif.units import Allowance, QuantityError, parse_allowance, parse_number, parse_size
 
@@ -110,179 +111,145 @@ class Note(NamedTuple):
 
 class Value(NamedTuple):
     number: int
-    is_bytes: bool
+    is_bytes: bool = True
     notes: Sequence[Note] = ()
     places: Callable[[], Places] = dict  # memory that is counted, by line; empty for counters
-
-
-_Chosen = Callable[[int], bool]  # an account
-_Held = Tuple[Dict[int, int], Sequence[Note]]  # bytes by account
 
 
 def _is_growth(name: str) -> bool:
     return name == _GROWTH or name.startswith(_GROWTH + ".")
 
 
+def _counts(run: Profile, _names: Names) -> Dict[str, int]:
+    """Of the whole run, by name."""
+    found = {**dict.fromkeys(COUNTERS, 0), **run.counters, "failures": sum(run.failures.values())}
+    for (api, _), n in run.failures.items():
+        found[_FAILURES + api] = found.get(_FAILURES + api, 0) + n
+    lifetime = run.lifetime()
+    ever = dict(enumerate(zip(lifetime.bytes, lifetime.blocks)))
+    allocated = sum_of(aggregate(run, ever, lambda account: "").values())
+    found.update(allocations=allocated.blocks, allocated=allocated.bytes, temporaries=sum(lifetime.temporaries))
+    return found
+
+
 class Meter:
     """Reads off a run what names stand for. `owners` are further ones that exist, if the run holds nothing of them."""
 
     def __init__(self, profile: Profile, owners: Collection[str] = ()) -> None:
-        self._profile = profile
+        self.profile = profile
         self.owners: Set[str] = {*owners, *profile.group_of, *(type_.owner for type_ in profile.accounts.types[1:])}
-        self._moments = SELECTORS + tuple(mark_snapshots(profile))
+        self._roles = list(ROLES) + sorted(set(profile.roles.values()) - set(ROLES))
+        self._moments = (*SELECTORS, *mark_snapshots(profile), _LEAK)
+        self._names = Names(profile)
         self._compositions: Dict[str, LiveBytesByAccount] = {}
-        self._words = Names(profile)
 
     def value(self, name: str) -> Value:
         """The value of `name` in the run. Raises BudgetError if there is no such thing."""
-        if name.startswith(_FAILURES):
-            failures = self._profile.failures.items()
-            return Value(sum(n for (api, _), n in failures if api == name[len(_FAILURES) :]), False)
-        counters = self._counters()
-        if name in counters:
-            return counters[name]()
+        counts = self._names.once(_counts)
+        if name in counts or name.startswith(_FAILURES):
+            return Value(counts.get(name, 0), name == "allocated" or name.endswith("-bytes"))
         if _is_growth(name):
-            growing = self._growing(name)
-            grown = sum(line.grown for line in growing)
-            places = {(line.label, line.owner): line.grown for line in growing}
-            return Value(grown, True, () if grown else self._without_growth(name), lambda: places)
+            return self._growth_of(name)
         moment, what = self._split(name)
         if what in _BALANCE and what not in self.owners and moment != _LEAK:
-            at = nearest_to(self._profile, select(self._profile, moment))
+            at = nearest_to(self.profile, select(self.profile, moment))
             if at is None:
                 raise BudgetError(f"{name}: the trace has no sample of the process's pages (it takes --pages=yes)")
-            return Value(_BALANCE[what](memory_balance(self._profile, at)), True)
+            return Value(_BALANCE[what](memory_balance(self.profile, at)))
         held, notes = self._held(name, moment, what)
-        return Value(sum(held.values()), True, notes, lambda: by_place(self._profile, self._words, held))
-
-    # ---- what leaks ----
-
-    @property
-    def time_unit(self) -> str:
-        return self._profile.time_unit
+        return Value(sum(held.values()), True, notes, lambda: by_place(self.profile, self._names, held))
 
     @property
     def growth(self) -> Growth:
-        return find_growth(self._profile, self._words)
+        return find_growth(self.profile, self._names)
 
-    def _growing(self, name: str) -> List[Leak]:
+    def _growth_of(self, name: str) -> Value:
         owner = name[len(_GROWTH) + 1 :]
         if owner and owner not in self.owners:
             raise self._unknown(name)
-        return [line for line in self.growth.lines if owner in ("", line.owner)]
-
-    def _without_growth(self, name: str) -> Sequence[Note]:
-        """A leak that is over soon is never seen growing: what there is of it must not read as none."""
+        places = {(line.label, line.owner): line.grown for line in self.growth.lines if owner in ("", line.owner)}
+        if places:
+            return Value(sum(places.values()), True, (), lambda: places)
+        # A leak that is over soon is never seen growing: what there is of it must not read as none.
         leak = _LEAK + name[len(_GROWTH) :]
         left = self.value(leak).number
         why = "growth-unknown" if self.growth.unknown else "no-growth" if left else ""
-        return ([Note(why)] if why else []) + ([Note("held", leak, left)] if left else [])
-
-    def _leaked(self, is_all: bool) -> LiveBytesByAccount:
-        held = held_at_end(self._profile, self._words)
-        if held is None:
-            return {}
-        return {**held.leaked, **held.on_purpose} if is_all else held.leaked
+        return Value(0, True, ([Note(why)] if why else []) + ([Note("held", leak, left)] if left else []))
 
     def _split(self, name: str) -> Tuple[str, str]:
         """The moment, and what is held then."""
-        moments = [moment for moment in self._moments + (_LEAK,) if f"{name}.".startswith(moment + ".")]
+        moments = [moment for moment in self._moments if f"{name}.".startswith(moment + ".")]
         moment = max(moments, key=len, default="")
         if not moment or name == moment != _LEAK:
             raise self._unknown(name)
         return moment, name[len(moment) + 1 :]
 
-    def names(self) -> List[str]:
-        """Those with nothing to fill in, for suggestions."""
-        held = ["total", *_SIDES, _DRIVER, *sorted(self.owners), *(f"group.{group}" for group in GROUPS)]
-        held += [f"kind.{kind}" for kind in KINDS] + [f"role.{role}" for role in self._roles()] + list(_BALANCE)
-        found = [f"{moment}.{what}" for moment in self._moments + (_LEAK,) for what in held]
-        return found + [_GROWTH, _LEAK] + sorted(self._counters())
+    def _composition(self, moment: str, what: str) -> LiveBytesByAccount:
+        if moment != _LEAK:
+            return select(self.profile, moment).composition
+        held = held_at_end(self.profile, self._names)
+        if held is None:
+            return {}
+        return {**held.leaked, **held.on_purpose} if what else held.leaked
 
-    # ---- what happened in the whole run ----
-
-    def _counters(self) -> Dict[str, Callable[[], Value]]:
-        profile, accounts = self._profile, self._profile.accounts
-
-        def counter(key: str) -> Callable[[], Value]:
-            return lambda: Value(profile.counters.get(key, 0), key.endswith("-bytes"))
-
-        def allocations() -> Value:
-            counts = profile.counts().items()
-            return Value(sum(counted_blocks(accounts[account].kind, each.blocks) for account, each in counts), False)
-
-        def allocated() -> Value:
-            totals = enumerate(profile.lifetime().bytes)
-            return Value(sum(n_bytes for account, n_bytes in totals if side_of(accounts[account].kind)), True)
-
-        found = {key: counter(key) for key in COUNTERS + tuple(profile.counters)}
-        found.update(allocations=allocations, allocated=allocated)
-        found["failures"] = lambda: Value(sum(profile.failures.values()), False)
-        found["temporaries"] = lambda: Value(sum(each.temporaries for each in profile.counts().values()), False)
-        return found
-
-    # ---- what was held at a moment ----
-
-    def _held(self, name: str, moment: str, what: str) -> _Held:
-        accounts, is_leak = self._profile.accounts, moment == _LEAK
-        if is_leak and not what:
-            return {account: n_bytes for account, (n_bytes, _) in self._leaked(False).items()}, ()
-        part, chosen = "", self._choose(what)
+    def _held(self, name: str, moment: str, what: str) -> Tuple[Dict[int, int], Sequence[Note]]:
+        """Bytes by account."""
+        key = moment if what else name
+        if key not in self._compositions:
+            self._compositions[key] = self._composition(moment, what)
+        part, chosen = "", self._choose(what or "total")
         if chosen is None:
             what, _, part = what.rpartition(".")
             chosen = self._choose(what) if part in _PARTS else None
         if chosen is None:
             raise self._unknown(name)
-        if moment not in self._compositions:
-            self._compositions[moment] = self._leaked(True) if is_leak else select(self._profile, moment).composition
-        held: Dict[int, int] = {}
-        for account, (n_bytes, _) in self._compositions[moment].items():
-            kind = accounts[account].kind
-            side = side_of(kind)
-            is_in = part in (side, kind) if part else side is not None or what.startswith("kind.")
-            if is_in and chosen(account):
-                held[account] = n_bytes
+
+        def counts(account: int) -> bool:
+            kind = self.profile.accounts.kind(account)
+            return part in (side_of(kind), kind) if part else side_of(kind) is not None or what.startswith("kind.")
+
+        live = self._compositions[key].items()
+        held = {account: n_bytes for account, (n_bytes, _) in live if counts(account) and chosen(account)}
         return held, () if part else self._notes(what, sum(held.values()))
 
     def _notes(self, what: str, held: int) -> Sequence[Note]:
-        device = self._profile.peaks.get("device")
-        if what == "total" and self._profile.is_discrete and device and device.device:
+        device = self.profile.peaks.get("device")
+        if what == "total" and self.profile.is_discrete and device and device.device:
             return (Note("two-pools"),)
         field, _, glob = what.partition(".")
-        loaded = (each.path.rpartition("/")[2] for each in self._profile.objects)
+        loaded = (each.path.rpartition("/")[2] for each in self.profile.objects)
         is_absent = field == "library" and not held and not any(_is_library(name, glob) for name in loaded)
         return (Note("no-library"),) if is_absent else ()
 
-    def _choose(self, what: str) -> Optional[_Chosen]:
+    def _choose(self, what: str) -> Optional[Callable[[int], bool]]:
         """The accounts of a name; None: there is nothing of that name."""
-        profile, accounts = self._profile, self._profile.accounts
+        profile, accounts = self.profile, self.profile.accounts
         field, _, value = what.partition(".")
         if what == "total":
             return lambda account: True
         if what in _SIDES:
-            return lambda account: side_of(accounts[account].kind) == what
+            return lambda account: side_of(accounts.kind(account)) == what
         if what == _DRIVER or (field == "kind" and value in KINDS):
             kinds = DRIVER_KINDS if what == _DRIVER else (value,)
-            return lambda account: accounts[account].kind in kinds
+            return lambda account: accounts.kind(account) in kinds
         if field == "group" and value in GROUPS + (OTHER,):
-            return lambda account: profile.group_of.get(accounts[account].owner, OTHER) == value
-        if field == "role" and value in self._roles():
+            return lambda account: profile.group_of.get(accounts.owner(account), OTHER) == value
+        if field == "role" and value in self._roles:
             return lambda account: profile.role(account) == value
         if field == "library" and value and not value.endswith(tuple(f".{part}" for part in _PARTS)):
-            names = self._words
-            return lambda account: _is_library(names.library(account), value)
+            return lambda account: _is_library(self._names.library(account), value)
         if what in self.owners:
-            return lambda account: accounts[account].owner == what
+            return lambda account: accounts.owner(account) == what
         return None
 
-    def _roles(self) -> List[str]:
-        return list(ROLES) + sorted(set(self._profile.roles.values()) - set(ROLES))
-
     def _unknown(self, name: str) -> BudgetError:
-        near = difflib.get_close_matches(name[:_MAX_NAME], self.names(), _N_SUGGESTIONS, 0.5)
-        return BudgetError(
-            f'unknown budget "{name[:_MAX_NAME]}"; try {", ".join(near or ["peak.total", "peak-host.host", "peak-device.device"])}'
-        )
+        held = ["total", *_SIDES, _DRIVER, *sorted(self.owners), *(f"group.{group}" for group in GROUPS)]
+        held += [f"kind.{kind}" for kind in KINDS] + [f"role.{role}" for role in self._roles] + list(_BALANCE)
+        known = [f"{moment}.{what}" for moment in self._moments for what in held]
+        known += [_GROWTH, _LEAK, *sorted(self._names.once(_counts))]
+        near = difflib.get_close_matches(name[:_MAX_NAME], known, _N_SUGGESTIONS, 0.5)
+        named = ", ".join(near or ["peak.total", "peak-host.host", "peak-device.device"])
+        return BudgetError(f'unknown budget "{name[:_MAX_NAME]}"; try {named}')
 
 
 def _is_library(name: str, glob: str) -> bool:
@@ -360,24 +327,25 @@ def _culprits(budget: Budget, meter: Meter, baseline: Optional[Meter]) -> List[C
 
 
 def judge(
-    budgets: Sequence[Budget], meter: Meter, baseline: Optional[Meter], allowances: Sequence[Allowance]
+    budgets: Sequence[Budget], profile: Profile, baseline: Optional[Profile], allowances: Sequence[Allowance]
 ) -> List[Verdict]:
     """A verdict a budget; the most generous allowance counts. Raises BudgetError."""
+    meter = Meter(profile, Meter(baseline).owners if baseline else ())
+    old = Meter(baseline, meter.owners) if baseline else None
     verdicts = []
     for budget in budgets:
         value = meter.value(budget.name)
         try:
-            before = baseline.value(budget.name).number if baseline else None
+            before = old.value(budget.name).number if old else None
         except BudgetError as error:
             raise BudgetError(f"the baseline: {error}")
         try:
             limit = _limit(budget, value.is_bytes, before, allowances)
         except QuantityError as error:
             raise BudgetError(f"{budget.name[:_MAX_NAME]}: {error}")
-        verdict = Verdict(budget.name, value.number, limit, value.is_bytes, before, value.notes, meter.time_unit)
-        if not verdict.is_kept or _is_growth(budget.name):
-            verdict = verdict._replace(growth=meter.growth)
-        if not verdict.is_kept:
-            verdict = verdict._replace(culprits=_culprits(budget, meter, baseline))
-        verdicts.append(verdict)
+        is_over = value.number > limit
+        growth = meter.growth if is_over or _is_growth(budget.name) else None
+        culprits = _culprits(budget, meter, old) if is_over else []
+        figures = (value.number, limit, value.is_bytes, before, value.notes)
+        verdicts.append(Verdict(budget.name, *figures, profile.time_unit, growth, culprits))
     return verdicts

@@ -9,7 +9,7 @@ import json
 from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence
 from xml.sax.saxutils import escape, quoteattr
 
-from jmassif.analysis.budgets import Budget, BudgetError, Culprit, Meter, Verdict, judge, parse_budget, parse_budgets
+from jmassif.analysis.budgets import Budget, BudgetError, Culprit, Verdict, judge, parse_budget, parse_budgets
 from jmassif.cli import common
 from jmassif.cli.common import Parser, Problem
 from jmassif.cli.options import Suppressions, add_suppressions, checked, non_empty
@@ -44,25 +44,21 @@ def _amount(verdict: Verdict, number: int) -> str:
     return size(number) if verdict.is_bytes else f"{number:,}"
 
 
-def _against_limit(verdict: Verdict) -> str:
+def _sentence(verdict: Verdict) -> str:
     """ "2.61 GiB of 3.00 GiB, 400 MiB left (13 %)", "47.8 MiB, 4.8 x the budget of 10.0 MiB (+37.8 MiB)" """
     value, limit, left = (_amount(verdict, n) for n in (verdict.value, verdict.limit, abs(verdict.left)))
     if verdict.is_kept:
-        return f"{value} of {limit}, {left} left" + (
-            f" ({whole_percent(verdict.left, verdict.limit)})" if verdict.limit else ""
-        )
-    times = verdict.value / verdict.limit if verdict.limit else 0
-    return f"{value}, {f'{times:.1f} x' if times >= _TIMES else 'over'} the budget of {limit} (+{left})"
-
-
-def _sentence(verdict: Verdict) -> str:
-    note = _note(verdict)
-    change = ""
+        text = f"{value} of {limit}, {left} left"
+        text += f" ({whole_percent(verdict.left, verdict.limit)})" if verdict.limit else ""
+    else:
+        times = verdict.value / verdict.limit if verdict.limit else 0
+        text = f"{value}, {f'{times:.1f} x' if times >= _TIMES else 'over'} the budget of {limit} (+{left})"
     if verdict.before is not None:
         by = verdict.value - verdict.before
         more = f"{_amount(verdict, abs(by))} {'more' if by > 0 else 'less'} than"
-        change = f"; {more if by else 'as in'} the baseline"
-    return _against_limit(verdict) + change + (f" [{note}]" if note else "")
+        text += f"; {more if by else 'as in'} the baseline"
+    note = _note(verdict)
+    return f"{text} [{note}]" if note else text
 
 
 def _note(verdict: Verdict) -> str:
@@ -81,22 +77,30 @@ def _rate(verdict: Verdict, culprit: Culprit) -> str:
 
 def _culprit(verdict: Verdict, culprit: Culprit) -> str:
     """ "12.0 MiB  train.py:31 (<module>) (tensor), 50.0 KiB per step" """
-    by, grows = f"{size(culprit.bytes)} new", _rate(verdict, culprit)
+    by = f"{size(culprit.bytes)} new"
     if culprit.before is None:
         by = size(culprit.bytes)
     elif culprit.before:
         by = f"{size(culprit.grown)} more than {size(culprit.before)}"
-    return f"{by}: {culprit.label} ({culprit.owner})" + (f", {grows}" if grows else "")
+    return ", ".join(filter(None, [f"{by}: {culprit.label} ({culprit.owner})", _rate(verdict, culprit)]))
 
 
-def _culprits(verdict: Verdict) -> str:
-    return "; ".join(_culprit(verdict, each) for each in verdict.culprits)
+class _Case(NamedTuple):
+    """A budget or, if the trace is not whole, the rest of the run."""
+
+    name: str  # as it was given
+    state: str  # "ok", "OVER" or "CUT"
+    text: str
+    culprits: List[str]
 
 
-def _cut(one: Checked) -> str:
-    return (
-        f"the trace is truncated ({one.truncation}): what came after is not judged; --allow-truncated takes it as it is"
-    )
+def _cases(one: Checked) -> Iterator[_Case]:
+    if not one.is_whole:
+        text = f"the trace is truncated ({one.truncation}): what came after is not judged; --allow-truncated takes it as it is"
+        yield _Case("complete trace", "CUT", text, [])
+    for verdict in one.verdicts:
+        culprits = [_culprit(verdict, each) for each in verdict.culprits]
+        yield _Case(verdict.name, "ok" if verdict.is_kept else "OVER", _sentence(verdict), culprits)
 
 
 def _prefix(judged: Sequence[Checked], one: Checked) -> str:
@@ -108,13 +112,10 @@ def write_text(judged: Sequence[Checked]) -> Iterator[str]:
     widths = [len(printable(verdict.name)) for one in judged for verdict in one.verdicts]
     width = min(max(widths, default=0), 40)
     for one in judged:
-        if not one.is_whole:
-            yield f"{_prefix(judged, one)}CUT   {printable(_cut(one))}"
-        for verdict in one.verdicts:
-            state = "ok  " if verdict.is_kept else "OVER"
-            yield f"{_prefix(judged, one)}{state}  {printable(verdict.name):<{width}}  {_sentence(verdict)}"
-            for culprit in verdict.culprits:
-                yield f"        {_culprit(verdict, culprit)}"
+        for case in _cases(one):
+            name = "" if case.state == "CUT" else f"{printable(case.name):<{width}}  "
+            yield f"{_prefix(judged, one)}{case.state:<4}  {name}{printable(case.text)}"
+            yield from (f"        {culprit}" for culprit in case.culprits)
 
 
 def _command_text(text: str, is_property: bool = False) -> str:
@@ -126,16 +127,19 @@ def _command_text(text: str, is_property: bool = False) -> str:
 def write_github(judged: Sequence[Checked]) -> Iterator[str]:
     """A value over its budget becomes an annotation, a truncated trace a warning; the rest stands in the log."""
     for one in judged:
-        if one.truncation:
-            level, text = ("warning", one.truncation) if one.is_whole else ("error", _cut(one))
-            yield f"::{level} title=truncated trace::{_command_text(f'{one.file}: {text}')}"
-        for verdict in one.verdicts:
-            sentence = f"{_prefix(judged, one)}{verdict.name}: {_sentence(verdict)}"
-            if verdict.is_kept:
-                yield f"ok  {printable(sentence)}"
+        if one.truncation and one.is_whole:
+            yield f"::warning title=truncated trace::{_command_text(f'{one.file}: {one.truncation}')}"
+        for case in _cases(one):
+            sentence = f"{_prefix(judged, one)}{case.name}: {'; '.join([case.text, *case.culprits])}"
+            if case.state == "CUT":
+                yield f"::error title=truncated trace::{_command_text(f'{one.file}: {case.text}')}"
+            elif case.state == "OVER":
+                yield f"::error title={_command_text(f'memory budget {case.name}', True)}::{_command_text(sentence)}"
             else:
-                sentence += f"; {_culprits(verdict)}" if verdict.culprits else ""
-                yield f"::error title={_command_text(f'memory budget {verdict.name}', True)}::{_command_text(sentence)}"
+                yield f"ok  {printable(sentence)}"
+
+
+_FAILURES = {"CUT": "truncated", "OVER": "budget"}
 
 
 def write_junit(judged: Sequence[Checked]) -> Iterator[str]:
@@ -147,54 +151,38 @@ def write_junit(judged: Sequence[Checked]) -> Iterator[str]:
     yield '<?xml version="1.0" encoding="UTF-8"?>'
     yield "<testsuites>"
     for one in judged:
-        n_over = sum(not verdict.is_kept for verdict in one.verdicts) + (not one.is_whole)
-        counts = f'tests="{len(one.verdicts) + (not one.is_whole)}" failures="{n_over}" errors="0" skipped="0"'
+        cases = list(_cases(one))
+        n_over = sum(case.state != "ok" for case in cases)
+        counts = f'tests="{len(cases)}" failures="{n_over}" errors="0" skipped="0"'
         yield f" <testsuite name={attribute(f'jmassif budgets of {one.file}')} {counts}>"
-        if not one.is_whole:
-            case = f"<testcase classname={attribute(one.file)} name={attribute('complete trace')}>"
-            yield f'  {case}<failure type="truncated" message={attribute(_cut(one))}/></testcase>'
-        for verdict in one.verdicts:
-            case = f"<testcase classname={attribute(one.file)} name={attribute(verdict.name)}>"
-            sentence = _sentence(verdict)
-            if verdict.is_kept:
-                yield f"  {case}<system-out>{escape(printable(sentence))}</system-out></testcase>"
-            else:
-                yield f'  {case}<failure type="budget" message={attribute(sentence)}>{escape(_culprits(verdict))}</failure></testcase>'
+        for case in cases:
+            body = f"<system-out>{escape(printable(case.text))}</system-out>"
+            if case.state != "ok":
+                failure = f'<failure type="{_FAILURES[case.state]}" message={attribute(case.text)}>'
+                body = f"{failure}{escape('; '.join(case.culprits))}</failure>"
+            yield f"  <testcase classname={attribute(one.file)} name={attribute(case.name)}>{body}</testcase>"
         if one.truncation:
             yield f"  <system-err>{escape(printable(f'truncated: {one.truncation}'))}</system-err>"
         yield " </testsuite>"
     yield "</testsuites>"
 
 
-def _fields(verdict: Verdict, culprit: Culprit) -> Dict[str, object]:
-    figures = {"bytes": culprit.bytes, "before": culprit.before, "rate": _rate(verdict, culprit)}
-    return {"label": culprit.label, "owner": culprit.owner, **figures}
+def _json(verdict: Verdict) -> Dict[str, Any]:
+    figures = {"value": verdict.value, "limit": verdict.limit, "left": verdict.left, "within": verdict.is_kept}
+    culprits = [
+        {"label": one.label, "owner": one.owner, "bytes": one.bytes, "before": one.before, "rate": _rate(verdict, one)}
+        for one in verdict.culprits
+    ]
+    rest = {"baseline": verdict.before, "note": _note(verdict), "culprits": culprits}
+    return {"name": verdict.name, "unit": "bytes" if verdict.is_bytes else "number", **figures, **rest}
 
 
 def write_json(judged: Sequence[Checked]) -> Iterator[str]:
     """One object, pure ASCII."""
-    traces = [
-        {
-            "file": one.file,
-            "complete": one.truncation is None,
-            "truncation": one.truncation,
-            "budgets": [
-                {
-                    "name": verdict.name,
-                    "unit": "bytes" if verdict.is_bytes else "number",
-                    "value": verdict.value,
-                    "limit": verdict.limit,
-                    "left": verdict.left,
-                    "within": verdict.is_kept,
-                    "baseline": verdict.before,
-                    "note": _note(verdict),
-                    "culprits": [_fields(verdict, culprit) for culprit in verdict.culprits],
-                }
-                for verdict in one.verdicts
-            ],
-        }
-        for one in judged
-    ]
+    traces = []
+    for one in judged:
+        whole: Dict[str, Any] = {"complete": one.truncation is None, "truncation": one.truncation}
+        traces.append({"file": one.file, **whole, "budgets": [_json(verdict) for verdict in one.verdicts]})
     within = all(one.is_kept for one in judged)
     yield json.dumps({"format": "jmassif-check", "version": JSON_VERSION, "within": within, "traces": traces}, indent=1)
 
@@ -288,10 +276,8 @@ def run(arguments: argparse.Namespace) -> int:
     for name in arguments.traces:
         profile = read(name)
         compared = _OF_A_BASELINE[1:] if profile.is_discrete else _OF_A_BASELINE
-        meter = Meter(profile, Meter(baseline).owners if baseline else ())
-        before = Meter(baseline, meter.owners) if baseline else None
         try:
-            verdicts = judge(given or [Budget(each) for each in compared], meter, before, arguments.allow)
+            verdicts = judge(given or [Budget(each) for each in compared], profile, baseline, arguments.allow)
         except BudgetError as error:
             raise Problem(f"{name}: {error}")
         truncation = None if profile.is_complete else profile.truncation or "no end record"
