@@ -11,7 +11,7 @@ from bisect import bisect_left, bisect_right
 from itertools import islice
 from typing import Dict, List, NamedTuple, Optional, Set, Tuple
 
-from jmassif.analysis.aggregate import Ledger, series
+from jmassif.analysis.aggregate import Ledger, Usage, series
 from jmassif.analysis.device_memory import Layout, layout_at, layouts, position_of_peak
 from jmassif.analysis.moments import Moment, SelectionError, main_peak, select
 from jmassif.attribution.names import Names
@@ -74,7 +74,7 @@ class Situation(NamedTuple):
     others: Optional[int]  # everything else that is not free
     limit: Optional[int]  # of the address space
     by_owner: Dict[str, int]  # all of this program
-    scaling: int = 0  # bytes of tensors that scale with the input, by their roles
+    scaling: int  # bytes of tensors that scale with the input, by their roles
 
     @property
     def missing(self) -> Optional[int]:
@@ -106,26 +106,18 @@ class Incident(NamedTuple):
 # ---- the figures -----------------------------------------------------------------------------
 
 
-class _Holdings(NamedTuple):
-    by_owner: Dict[str, int]
-    scaling: int
+# By owner, and whether the memory scales with the input.
+_Held = Dict[Tuple[str, bool], Usage]
 
 
-def _holdings_at(run: Profile, wanted: Set[int]) -> Dict[Optional[int], _Holdings]:
-    """By index of the snapshot: live bytes of the program. One pass for all of them."""
+def _held_at(run: Profile, wanted: Set[int]) -> Dict[Optional[int], _Held]:
+    """By index of the snapshot. One pass for all of them."""
 
     def owner_and_scales(account: int) -> Tuple[str, bool]:
         return run.accounts.owner(account), run.roles.get(account) in _SCALING_ROLES
 
-    found: Dict[Optional[int], _Holdings] = {}
-    for index, (_, usages) in zip(range(max(wanted, default=-1) + 1), series(run, owner_and_scales)):
-        if index in wanted:
-            by_owner: Dict[str, int] = {}
-            for (owner, _), usage in usages.items():
-                by_owner[owner] = by_owner.get(owner, 0) + usage.bytes
-            scaling = sum(usage.bytes for (_, scales), usage in usages.items() if scales)
-            found[index] = _Holdings(by_owner, scaling)
-    return found
+    snapshots = zip(range(max(wanted, default=-1) + 1), series(run, owner_and_scales))
+    return {index: usages for index, (_, usages) in snapshots if index in wanted}
 
 
 def _totals_at(run: Profile, event: Exhaustion) -> Tuple[int, int]:
@@ -136,7 +128,7 @@ def _totals_at(run: Profile, event: Exhaustion) -> Tuple[int, int]:
     return (run.timeline.host[at], run.timeline.device[at]) if at >= 0 else (0, 0)
 
 
-def _situation(run: Profile, event: Exhaustion, layout: Layout, held: _Holdings) -> Situation:
+def _situation(run: Profile, event: Exhaustion, layout: Layout, held: _Held) -> Situation:
     figures = event.figures
     kind = run.accounts[event.account].kind
     # The driver is asked for pinned memory, and on a board it is one memory.
@@ -154,6 +146,9 @@ def _situation(run: Profile, event: Exhaustion, layout: Layout, held: _Holdings)
         total = run.system_at("mem-total", event.time) or run.number("mem-total-bytes")
         counted = (run.system_at("process-resident", event.time) or 0) + (0 if run.is_discrete else device)
     pieces = layout.fragmentation
+    by_owner: Dict[str, int] = {}
+    for (owner, _), usage in held.items():
+        by_owner[owner] = by_owner.get(owner, 0) + usage.bytes
     gathered = max(0, figures.get("vmm-created", 0) - figures.get("vmm-mapped", 0)) if kind == "vmm" else 0
     return Situation(
         side=side,
@@ -170,8 +165,8 @@ def _situation(run: Profile, event: Exhaustion, layout: Layout, held: _Holdings)
         own=own,
         others=None if total is None or available is None else max(0, total - available - counted),
         limit=figures.get("address-space-limit"),
-        by_owner=held.by_owner,
-        scaling=held.scaling,
+        by_owner=by_owner,
+        scaling=sum(usage.bytes for (_, scales), usage in held.items() if scales),
     )
 
 
@@ -244,31 +239,19 @@ def _whole_pages(layout: Layout) -> int:
 def _split_that_helps(layout: Layout, needed: int) -> Optional[int]:
     """The least max_split_size that would have left `needed` bytes in empty segments.
 
-    No block up to that size would have been put into a segment beyond it.
+    No block up to that size would have been put into a segment beyond it: the blocks would have been elsewhere, and taken
+    the place of holes there.
     """
+    largest = [max((part.bytes for part in each.parts if part.account), default=0) for each in layout.reserving]
     for split in _SPLITS:
-        gain = 0
-        for segment in layout.reserving:
-            largest = max((part.bytes for part in segment.parts if part.account), default=0)
-            if not largest or segment.bytes > split >= largest:
-                gain += segment.free  # the blocks would have been elsewhere, and taken their place there
-        if gain >= needed:
+        emptied = (
+            segment.free
+            for segment, block in zip(layout.reserving, largest)
+            if not block or segment.bytes > split >= block
+        )
+        if sum(emptied) >= needed:
             return split
     return None
-
-
-def _framework_hints(run: Profile, s: Situation, layout: Layout, verdict: str, needed: int) -> List[Hint]:
-    hints: List[Hint] = []
-    if verdict == FRAGMENTATION:
-        pages = _whole_pages(layout)
-        if can_expand_segments(run) and pages >= needed:
-            hints.append(Hint("expandable-segments", pages))
-        split = _split_that_helps(layout, needed) if "max_split_size_mb" not in _allocator_config(run) else None
-        if split:
-            hints.append(Hint("max-split-size", needed, setting=split))
-    if verdict == CACHE_BOUND and s.returnable:
-        hints.append(Hint("empty-cache", s.returnable))
-    return hints
 
 
 def lazy_loading_is_off(run: Profile) -> bool:
@@ -282,7 +265,16 @@ def _hints(run: Profile, account: int, s: Situation, layout: Layout, verdict: st
     if s.asked is None or s.free is None:
         return []
     needed = max(0, s.asked - s.gathered - s.free)
-    hints = _framework_hints(run, s, layout, verdict, needed) if is_pytorch(run) else []
+    hints: List[Hint] = []
+    if verdict == FRAGMENTATION and is_pytorch(run):
+        pages = _whole_pages(layout)
+        if can_expand_segments(run) and pages >= needed:
+            hints.append(Hint("expandable-segments", pages))
+        split = _split_that_helps(layout, needed) if "max_split_size_mb" not in _allocator_config(run) else None
+        if split:
+            hints.append(Hint("max-split-size", needed, setting=split))
+    if verdict == CACHE_BOUND and s.returnable and is_pytorch(run):
+        hints.append(Hint("empty-cache", s.returnable))
     if verdict in (REFUSED, TOO_LARGE, LIMIT, UNKNOWN):
         return hints
     if verdict == CACHE_BOUND and s.pool_unused >= needed:
@@ -290,7 +282,7 @@ def _hints(run: Profile, account: int, s: Situation, layout: Layout, verdict: st
     workspace, module = s.by_owner.get("workspace", 0), s.by_owner.get("module", 0)
     if needed and workspace >= needed:
         hints.append(Hint("smaller-workspace", workspace))
-    elif run.accounts[account].owner == "workspace":
+    elif run.accounts.owner(account) == "workspace":
         hints.append(Hint("smaller-workspace", s.asked))
     if needed and module >= needed and lazy_loading_is_off(run):
         hints.append(Hint("lazy-loading", module))
@@ -365,7 +357,7 @@ def incidents_of(run: Profile, names: Names) -> List[Incident]:
 
 def _incidents(run: Profile, names: Names) -> List[Incident]:
     chains = _last_chains(run)
-    held = _holdings_at(run, {chain[-1].snapshot for chain in chains if chain[-1].snapshot is not None})
+    held = _held_at(run, {chain[-1].snapshot for chain in chains if chain[-1].snapshot is not None})
     positions = sorted({position for chain in chains for position in _positions(chain)})
     layout_of = dict(zip(positions, layouts(run, positions)))
     found = []
@@ -374,7 +366,7 @@ def _incidents(run: Profile, names: Names) -> List[Incident]:
         before, layout, after = (layout_of[position] for position in _positions(chain))
         left = {row for segment in after.segments for row, _ in segment.made}
         freed = sum(size for segment in before.segments for row, size in segment.made if row not in left)
-        s = _situation(run, event, layout, held.get(event.snapshot, _Holdings({}, 0)))
+        s = _situation(run, event, layout, held.get(event.snapshot, {}))
         verdict = _verdict(event, freed, s)
         hints = [] if event.outcome == "retried" else _hints(run, event.account, s, layout, verdict)
         call, line = call_of(run, chain[0]), _line(run, names, event.account)
@@ -493,17 +485,16 @@ def _end(run: Profile) -> str:
 
 def outcome_of(run: Profile, incidents: List[Incident]) -> Outcome:
     unresolved = [number for number, each in enumerate(incidents, 1) if not each.is_resolved]
-    is_open = not run.is_complete and not run.is_running
-    is_dead = is_open or (run.end is not None and run.end.reason == "signal")
-    has_status = run.end is not None and bool(run.end.code)
+    end, code = _end(run), run.end.code if run.end else 0
+    has_died = (run.end is not None and run.end.reason == "signal") or not (run.is_complete or run.is_running)
     severity = NOTE
-    if (is_dead and not (run.was_dismissed and not unresolved)) or (unresolved and has_status):
+    if (has_died and (unresolved or not run.was_dismissed)) or (unresolved and code):
         severity = ALARM
-    elif unresolved or has_status or run.manifest.get("stopped"):
+    elif unresolved or code or run.manifest.get("stopped"):
         severity = WARNING
     return Outcome(
-        end=_end(run),
-        code=run.end.code if run.end else 0,
+        end=end,
+        code=code,
         time=run.last_time,
         severity=severity,
         failed=unresolved[-1] if unresolved else None,
