@@ -30,10 +30,10 @@ RENDERERS = ("render/", "export/", "html/", "cli/")
 QUERIES = ("aggregate", "calltree", "moments")
 MODELS = """summary.build_report summary.default_moment summary.moment_of processes.build_job_report processes.join
     compare.compare compare.measure budgets.judge budgets.parse_budget budgets.parse_budgets
-    range_diff.between""".split()
+    range_diff.between device_history.device_history""".split()
 ASKING = set(
     """cli/top.py
-    export/memory_viz.py export/perfetto.py html/data.py
+    html/data.py
     render/failures.py render/lines.py
     render/system.py render/text.py""".split()
 )

@@ -9,10 +9,11 @@ Times are microseconds there. A trace in instructions or bytes has one of them f
 """
 
 import json
-from typing import Any, Dict, Iterator, List, Optional, Tuple
+from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
 
 from jmassif.analysis.aggregate import series
-from jmassif.analysis.oom import incidents_of
+from jmassif.analysis.moments import select
+from jmassif.analysis.summary import build_report
 from jmassif.attribution.names import Names
 from jmassif.attribution.views import naming
 from jmassif.export import separated
@@ -27,55 +28,47 @@ from jmassif.version import __version__
 _FIRST_TRACK = 1 << 24
 
 
-class _Events:
-    def __init__(self, profile: Profile) -> None:
-        self._scale = 1000 if profile.time_unit == "ms" else 1
-        self._pid = profile.number("pid") or 1
-
-    def event(self, phase: str, name: str, time: Optional[int] = None, **fields: Any) -> str:
-        event: Dict[str, Any] = {"ph": phase, "name": unicode_text(name), "pid": self._pid}
-        if time is not None:
-            event["ts"] = time * self._scale
-        if "dur" in fields:
-            fields["dur"] *= self._scale
-        event.update(fields)
-        return json.dumps(event)
+_Event = Callable[..., str]
 
 
-def _totals(profile: Profile, events: _Events) -> Iterator[str]:
+def _event_of(profile: Profile) -> _Event:
+    scale = 1000 if profile.time_unit == "ms" else 1
+    pid = profile.number("pid") or 1
+
+    def event(phase: str, name: str, time: Optional[int] = None, **fields: Any) -> str:
+        made: Dict[str, Any] = {"ph": phase, "name": unicode_text(name), "pid": pid, **fields}
+        made.update({} if time is None else {"ts": time * scale})
+        made.update({"dur": fields["dur"] * scale} if "dur" in fields else {})
+        return json.dumps(made)
+
+    return event
+
+
+def _totals(profile: Profile, event: _Event) -> Iterator[str]:
     for time, host, device, most in zip(*profile.timeline):
-        yield events.event("C", "memory", time, args={"host": host, "device": device})
+        yield event("C", "memory", time, args={"host": host, "device": device})
         if not profile.is_discrete:
-            yield events.event(
-                "C", "most since the point before", time, args={"host + device": max(most, host + device)}
-            )
+            yield event("C", "most since the point before", time, args={"host + device": max(most, host + device)})
+    for figure, columns in profile.system.items():
+        for time, n_bytes in zip(*columns):
+            yield event("C", f"machine: {figure}", time, args={"bytes": n_bytes})
 
 
-def _machine(profile: Profile, events: _Events) -> Iterator[str]:
-    for figure, (times, values) in profile.system.items():
-        for time, n_bytes in zip(times, values):
-            yield events.event("C", f"machine: {figure}", time, args={"bytes": n_bytes})
-
-
-def _by_name(profile: Profile, view: View, events: _Events) -> Iterator[str]:
+def _by_name(profile: Profile, names: Names, view: View, event: _Event) -> Iterator[str]:
     """A counter a name; names that never hold the threshold's share of the fullest snapshot are one."""
-    name_of = naming(profile, Names(profile), view.by, view.fold != "none")
+    rows = list(series(profile, naming(profile, names, view.by, view.fold != "none")))
     for space in ["host", "device"] if profile.is_discrete else [""]:
-        rows: List[Tuple[int, Dict[str, int]]] = []
-        for snapshot, usages in series(profile, name_of):
-            rows.append((snapshot.time, {name: usage.on(space) for name, usage in usages.items()}))
-        names = rows[-1][1] if rows else {}
-        most = {name: max(held.get(name, 0) for _, held in rows) for name in names}
-        least = view.threshold / 100 * max((sum(held.values()) for _, held in rows), default=0)
-        used = sorted((name for name in most if most[name]), key=lambda name: (-most[name], name))
-        shown = [name for name in used if most[name] >= least]
-        for time, held in rows:
-            figures = {unicode_text(name): held.get(name, 0) for name in shown}
+        known = rows[-1][1] if rows else {}
+        held = {name: [usages[name].on(space) if name in usages else 0 for _, usages in rows] for name in known}
+        used = sorted((name for name in held if any(held[name])), key=lambda name: (-max(held[name]), name))
+        least = view.threshold / 100 * max(map(sum, zip(*held.values())), default=0)
+        shown = [name for name in used if max(held[name]) >= least]
+        for at, (snapshot, _) in enumerate(rows if used else ()):
+            figures = {unicode_text(name): held[name][at] for name in shown}
             if len(shown) < len(used):
-                rest = sum(held.values()) - sum(figures.values())
+                rest = sum(held[name][at] for name in used[len(shown) :])
                 figures[f"({len(used) - len(shown)} more below {view.threshold:g} %)"] = rest
-            if figures:
-                yield events.event("C", f"{space} by {view.by}".strip(), time, args=figures)
+            yield event("C", f"{space} by {view.by}".strip(), snapshot.time, args=figures)
 
 
 # Thread, begin, end, category, name, figures.
@@ -100,7 +93,7 @@ def _slices(profile: Profile) -> List[_Slice]:
     return sorted(found, key=lambda row: (row[1], -row[2]))
 
 
-def _on_tracks(profile: Profile, events: _Events) -> Iterator[str]:
+def _on_tracks(profile: Profile, event: _Event) -> Iterator[str]:
     """Each slice on the first track of its thread on which it nests, then the tracks' names."""
     tracks: Dict[int, List[List[int]]] = {}  # by thread, for each track: the ends of the open slices
     names: Dict[int, str] = {}
@@ -116,28 +109,29 @@ def _on_tracks(profile: Profile, events: _Events) -> Iterator[str]:
         of_thread[number].append(end)
         track = _FIRST_TRACK * number + thread
         names[track] = f"thread {thread}" + (f", overlapping ({number + 1})" if number else "")
-        yield events.event("X", name, begin, dur=end - begin, tid=track, cat=category, args=figures)
+        yield event("X", name, begin, dur=end - begin, tid=track, cat=category, args=figures)
     for track, name in names.items():
-        yield events.event("M", "thread_name", tid=track, args={"name": name})
+        yield event("M", "thread_name", tid=track, args={"name": name})
 
 
 def _events(profile: Profile, view: View) -> Iterator[str]:
-    events = _Events(profile)
-    command = profile.manifest.get("command", "") or "(unknown command)"
-    yield events.event("M", "process_name", args={"name": unicode_text(command)})
-    yield from _totals(profile, events)
-    yield from _by_name(profile, view, events)
-    yield from _machine(profile, events)
-    yield from _on_tracks(profile, events)
+    event, names = _event_of(profile), Names(profile)
+    yield event(
+        "M", "process_name", args={"name": unicode_text(profile.manifest.get("command") or "(unknown command)")}
+    )
+    yield from _totals(profile, event)
+    yield from _by_name(profile, names, view, event)
+    yield from _on_tracks(profile, event)
     for mark in profile.marks:
-        yield events.event("i", mark.text, mark.time, s="p", tid=0, cat="mark")
-    for incident in incidents_of(profile, Names(profile)):
-        name = f"out of memory: {incident.verdict}"
+        yield event("i", mark.text, mark.time, s="p", tid=0, cat="mark")
+    failed = build_report(profile, select(profile, "peak"), names).out_of_memory if profile.exhaustions else []
+    for incident in failed:
         figures = {"verdict": incident.verdict, "asked": incident.situation.asked}
-        yield events.event("i", name, incident.last.time, s="p", tid=0, cat="out-of-memory", args=figures)
+        name = f"out of memory: {incident.verdict}"
+        yield event("i", name, incident.last.time, s="p", tid=0, cat="out-of-memory", args=figures)
     for peak in [profile.peaks[which] for which in PEAKS if which in profile.peaks]:
-        args = {"host": peak.host, "device": peak.device}
-        yield events.event("i", f"{peak.which} peak", peak.time, s="p", tid=0, cat="peak", args=args)
+        figures = {"host": peak.host, "device": peak.device}
+        yield event("i", f"{peak.which} peak", peak.time, s="p", tid=0, cat="peak", args=figures)
 
 
 def write(profile: Profile, view: View) -> Iterator[str]:
