@@ -2,23 +2,23 @@
 """A massif file, for ms_print and massif-visualizer.
 
 massif-visualizer has the stricter grammar: fixed order of lines, one `desc:` line, separators of one exact form, no
-comments and no blank lines, and every node with its count of children, its bytes and a label. ms_print in turn takes
-everything from a `#` on for a comment, wants snapshots numbered from 0, at least one of them, and no node above the
-snapshot's total. What is written here keeps both.
+comments and no blank lines. ms_print takes everything from a `#` on for a comment, wants snapshots numbered from 0, at least
+one of them, and no node above the snapshot's total. What is written here keeps both.
 
 massif knows one pool of memory and three sums of it. `mem_heap_B` is all recorded memory, host and device, of every
 kind but two: `heap-overhead` is `mem_heap_extra_B`, `stack` is `mem_stacks_B`. As in massif's own files a tree is that of
-`mem_heap_B`; its first levels are kinds and owners, then come the stacks. Imported memory is not counted and left out. So
-are resident pages, unless they are asked for: massif does not know them, and figures that massif has too must be its.
+`mem_heap_B`; its first levels are kinds and owners, then come the stacks. Imported memory is left out. So are resident
+pages, unless they are asked for: massif does not know them, and figures that massif has too must be its.
 """
 
-from typing import Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple
 
 from jmassif.analysis.calltree import ROOT, BottomUp, Shape
 from jmassif.analysis.moments import select
 from jmassif.attribution.names import Names
+from jmassif.attribution.packages import Memo
 from jmassif.attribution.views import naming
-from jmassif.model.records import ALLOCATED, KINDS, LISTED_KINDS, LiveBytesByAccount
+from jmassif.model.records import ALLOCATED, DEVICE_KINDS, HOST_KINDS, LiveBytesByAccount
 from jmassif.model.run import Profile
 from jmassif.render.view import View
 from jmassif.units import printable
@@ -26,7 +26,6 @@ from jmassif.units import printable
 
 _EXTRA_KIND = "heap-overhead"
 _STACK_KIND = "stack"
-_OUTSIDE_TREE = (_EXTRA_KIND, _STACK_KIND) + LISTED_KINDS
 
 _ROOT = "(jmassif) all memory by kind, owner and stack"
 
@@ -38,10 +37,7 @@ _MAX_FRAMES = 96
 _DEFAULT_MAX_SNAPSHOTS = 100
 _DEFAULT_DETAILED_FREQ = 10
 
-# Bounds for the options that a trace states: the recorder takes no more snapshots, and each tree looks at every account.
-_MOST_SNAPSHOTS = 1000
-_MOST_LOOKS = 1 << 20
-_LEAST_TREES = 10
+_MOST_SNAPSHOTS = 1000  # as the recorder takes
 
 
 class _Entry(NamedTuple):
@@ -53,7 +49,7 @@ class _Entry(NamedTuple):
 
     @property
     def total(self) -> int:
-        return sum(n_bytes for kind, n_bytes in self.by_kind.items() if kind not in LISTED_KINDS)
+        return sum(self.by_kind.values())
 
 
 def _safe(text: str) -> str:
@@ -78,8 +74,8 @@ def _label(profile: Profile, names: Names, frame_id: int) -> str:
 # ---- which snapshots -------------------------------------------------------------------------
 
 
-def _is_shown(profile: Profile, view: View, kind: str) -> bool:
-    return view.with_pages or not profile.is_sampled(kind)
+def _kinds(profile: Profile, view: View) -> Set[str]:
+    return {kind for kind in HOST_KINDS + DEVICE_KINDS if view.with_pages or not profile.is_sampled(kind)}
 
 
 def _peak(profile: Profile, view: View) -> str:
@@ -88,25 +84,23 @@ def _peak(profile: Profile, view: View) -> str:
 
 def _entries(profile: Profile, view: View) -> Tuple[List[_Entry], int]:
     """All snapshots with the peak put in its place, in order of time; and the peak's index among them."""
+    kinds = _kinds(profile, view)
 
-    def shown(by_kind: Dict[str, int]) -> Dict[str, int]:
-        return {kind: n_bytes for kind, n_bytes in by_kind.items() if _is_shown(profile, view, kind)}
+    def entry(time: int, by_kind: Dict[str, int], snapshot: Optional[int]) -> _Entry:
+        return _Entry(time, {kind: n_bytes for kind, n_bytes in by_kind.items() if kind in kinds}, snapshot)
 
-    entries = [
-        _Entry(snapshot.time, shown(snapshot.by_kind), index) for index, snapshot in enumerate(profile.snapshots)
-    ]
+    entries = [entry(snapshot.time, snapshot.by_kind, index) for index, snapshot in enumerate(profile.snapshots)]
     peak = profile.peaks.get(_peak(profile, view))
     if not peak:
-        if not entries:
-            return [_Entry(0, {}, None)], 0
-        totals = [entry.total for entry in entries]
+        entries = entries or [_Entry(0, {}, None)]
+        totals = [each.total for each in entries]
         return entries, totals.index(max(totals))
     if not peak.differences and peak.time == entries[peak.snapshot].time:
         return entries, peak.snapshot
     place = 0
     while place < peak.snapshot and entries[place].time <= peak.time:
         place += 1
-    entries.insert(place, _Entry(peak.time, shown(peak.by_kind), None))
+    entries.insert(place, entry(peak.time, peak.by_kind, None))
     return entries, place
 
 
@@ -129,20 +123,18 @@ def _composition(profile: Profile, view: View, entry: _Entry) -> LiveBytesByAcco
         composition = profile.composition(entry.snapshot)
     else:
         composition = profile.peak_composition(_peak(profile, view))
-    kinds = {kind for kind in KINDS if kind not in _OUTSIDE_TREE and _is_shown(profile, view, kind)}
-    return {account: held for account, held in composition.items() if profile.accounts[account].kind in kinds}
+    kinds = _kinds(profile, view) - {_EXTRA_KIND, _STACK_KIND}
+    return {account: held for account, held in composition.items() if profile.accounts.kind(account) in kinds}
 
 
 # ---- writing ---------------------------------------------------------------------------------
 
 
 def _header(profile: Profile) -> Iterator[str]:
-    options = [
-        f"--{key[len('option.'):]}={value}"
-        for key, value in sorted(profile.manifest.items())
-        if key.startswith("option.")
-    ]
-    yield _safe(" ".join(["desc: --tool=jmassif"] + options))
+    options = sorted(
+        (key[len("option.") :], text) for key, text in profile.manifest.items() if key.startswith("option.")
+    )
+    yield _safe(" ".join(["desc: --tool=jmassif"] + [f"--{name}={text}" for name, text in options]))
     yield _safe(f"cmd: {profile.manifest.get('command') or '???'}")
     yield f"time_unit: {profile.time_unit}"
 
@@ -162,22 +154,11 @@ def _tree(tree: BottomUp, threshold: float) -> Iterator[str]:
 
 
 def _levels(profile: Profile, names: Names, view: View) -> List[Callable[[int], str]]:
-    def kind(account: int) -> str:
-        return profile.accounts[account].kind
-
-    def owner(account: int) -> str:
-        return profile.accounts[account].owner
-
+    kind, owner = profile.accounts.kind, profile.accounts.owner
     if view.by == "stack":
         return [kind, owner]
     name = naming(profile, names, view.by, view.fold != "none")
     return [lambda account: _safe(name(account)), owner if view.by == "kind" else kind]
-
-
-def _detailed_every(profile: Profile, n_snapshots: int) -> int:
-    """One of so many snapshots has its tree: as the option says, fewer where that would take minutes."""
-    n_trees = max(_LEAST_TREES, _MOST_LOOKS // len(profile.accounts))
-    return max(1, int(profile.option("detailed-freq", _DEFAULT_DETAILED_FREQ)), -(-n_snapshots // n_trees))
 
 
 def write(profile: Profile, view: View) -> Iterator[str]:
@@ -193,18 +174,11 @@ def write(profile: Profile, view: View) -> Iterator[str]:
         wanted += [index for index, entry in enumerate(entries) if entry.snapshot == chosen]
     limit = min(max(1, int(profile.option("max-snapshots", _DEFAULT_MAX_SNAPSHOTS))), _MOST_SNAPSHOTS)
     indices = _thin_out(entries, wanted + [len(entries) - 1, 0], limit)
-    frequency = _detailed_every(profile, len(indices))
-
+    frequency = max(1, int(profile.option("detailed-freq", _DEFAULT_DETAILED_FREQ)))
     names = Names(profile)
-    labels: Dict[int, str] = {}
-
-    def label(frame: int) -> str:
-        if frame not in labels:
-            labels[frame] = _label(profile, names, frame)
-        return labels[frame]
-
+    labels: "Memo[int, str]" = Memo(lambda frame: _label(profile, names, frame))
     levels = _levels(profile, names, view)
-    shape = Shape(levels, label, names.folding, view.threshold, view.fold == "internal", _MAX_FRAMES)
+    shape = Shape(levels, labels.__getitem__, names.folding, view.threshold, view.fold == "internal", _MAX_FRAMES)
     yield from _header(profile)
     for number, index in enumerate(indices):
         entry = entries[index]
