@@ -6,11 +6,11 @@ the fork. Bytes of an account beyond the inherited ones are the child's own. Whe
 own, and never less.
 """
 
-from typing import Dict, Iterable, NamedTuple, Optional, Tuple
+from typing import Dict, Iterable, Iterator, NamedTuple, Optional, Tuple
 
 from jmassif.analysis.aggregate import aggregate, sum_of
-from jmassif.analysis.moments import Moment, select
-from jmassif.model.records import LiveBytesByAccount, side_of
+from jmassif.analysis.moments import Moment
+from jmassif.model.records import PEAKS, LiveBytesByAccount, side_of
 from jmassif.model.run import Profile
 
 
@@ -49,7 +49,7 @@ def left_at(profile: Profile, last: int) -> LiveBytesByAccount:
     return left
 
 
-class OwnBytes:
+class _OwnBytes:
     """Bytes beyond the inherited by space, as accounts change."""
 
     def __init__(self, run: Profile, inherited: LiveBytesByAccount) -> None:
@@ -71,24 +71,39 @@ class OwnBytes:
             elif side_of(kind) == "device":
                 self.device += change
 
+
+class Observed(NamedTuple):
+    """A snapshot or peak of one process. Bytes are without inherited ones."""
+
+    time: int
+    snapshot: Optional[int]  # index
+    peak: str  # one of PEAKS; "" with a snapshot
+    host: int
+    device: int
+    drivers: int  # part of `host`: memory that is in no process's pages
+
     def on(self, space: str) -> int:
         return {"": self.host + self.device, "host": self.host, "device": self.device}[space]
 
+    def composition(self, run: Profile) -> LiveBytesByAccount:
+        """The accounts, with inherited memory."""
+        return run.peak_composition(self.peak) if self.snapshot is None else run.composition(self.snapshot)
 
-def _bytes_on(run: Profile, live: LiveBytesByAccount, space: str) -> int:
-    return sum_of(aggregate(run, live, lambda account: 0).values()).on(space)
 
-
-def _fullest_of_own(run: Profile, space: str) -> Tuple[Moment, int]:
-    """The moment at which a forked child had most memory of its own, with that part alone, and the bytes."""
-    sums, own = OwnBytes(run, run.composition(0)), []
-    for snapshot in run.snapshots:
+def observed(run: Profile, inherited: LiveBytesByAccount) -> Iterator[Observed]:
+    """All snapshots and peaks in order of time, a peak before the snapshot with which it was recorded."""
+    sums = _OwnBytes(run, inherited)
+    latest = run.snapshots[0].time if run.snapshots else 0
+    for index, snapshot in enumerate(run.snapshots):
+        peaks = [peak for peak in run.peaks.values() if peak.snapshot == index and peak.which in PEAKS]
+        for peak in sorted(peaks, key=lambda peak: (peak.time, PEAKS.index(peak.which))):
+            latest = max(latest, peak.time)
+            at = _OwnBytes(run, inherited)
+            at.update((account, n_bytes) for account, (n_bytes, _) in run.peak_composition(peak.which).items())
+            yield Observed(latest, None, peak.which, at.host, at.device, at.drivers)
+        latest = max(latest, snapshot.time)
         sums.update(zip(snapshot.changes.account, snapshot.changes.bytes))
-        own.append(sums.on(space))
-    fullest = run.snapshots[own.index(max(own))]
-    moments = [select(run, str(fullest.id)), select(run, "peak")]
-    found = [each._replace(composition=beyond(run.composition(0), each.composition)) for each in moments]
-    return max(((each, _bytes_on(run, each.composition, space)) for each in found), key=lambda row: row[1])
+        yield Observed(latest, index, "", sums.host, sums.device, sums.drivers)
 
 
 class Inherited(NamedTuple):
@@ -113,12 +128,16 @@ def inherited_at(profile: Profile, at: Moment, space: str) -> Tuple[Optional[Inh
     """
     if not is_forked(profile):
         return None, at.composition
-    live = beyond(profile.composition(0), at.composition)
-    held, own = _bytes_on(profile, at.composition, space), _bytes_on(profile, live, space)
+    inherited = profile.composition(0)
+    live = beyond(inherited, at.composition)
+    held, own = (
+        sum_of(aggregate(profile, part, lambda account: 0).values()).on(space) for part in (at.composition, live)
+    )
     if own >= held:
         return None, at.composition
-    best, most = _fullest_of_own(profile, space)
+    best = max(observed(profile, inherited), key=lambda each: each.on(space))
+    most = best.on(space)
     found = Inherited(profile.manifest["forked-from"], held - own, own, most, best.time)
     if own < _MUCH_OF_ITS_OWN * most and most >= _LEAST_OWN:
-        return found, best.composition
+        return found, beyond(inherited, best.composition(profile))
     return found, live if own >= _LEAST_OWN else at.composition

@@ -14,49 +14,17 @@ from typing import Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
 from jmassif.analysis.aggregate import Ledger, Usage, UsageRow, ledger, ledger_of_rows
 from jmassif.analysis.lines import HotSpot, by_place, hot_spot
-from jmassif.analysis.inherited import OwnBytes, beyond
+from jmassif.analysis.inherited import Observed, beyond, observed
 from jmassif.analysis.leaks import Growth, find_growth
 from jmassif.analysis.oom import Incident, Outcome, incidents_of, outcome_of
 from jmassif.attribution.names import Names
 from jmassif.model.process_tree import Process, tree
-from jmassif.model.records import PEAKS, LiveBytesByAccount
+from jmassif.model.records import LiveBytesByAccount
 from jmassif.model.run import Profile
 from jmassif.model.run_info import used_sides
 
 # A sum is of all memory, or of one memory space.
 MEASURES = ("total", "host", "device")
-
-
-# ---- one process over time -------------------------------------------------------------------
-
-
-class Observed(NamedTuple):
-    """A snapshot or peak of one process. Bytes are of its ledger, without memory that it inherited by fork."""
-
-    time: int
-    snapshot: Optional[int]  # index
-    peak: str  # one of PEAKS; "" with a snapshot
-    host: int
-    device: int
-    drivers: int  # part of `host`: memory that is in no process's pages
-
-
-def observed(process: Process) -> Iterator[Observed]:
-    """All snapshots and peaks in order of time, a peak before the snapshot with which it was recorded."""
-    run = process.profile
-    inherited = run.composition(0) if process.shares and run.snapshots else {}
-    sums = OwnBytes(run, inherited)
-    latest = run.snapshots[0].time if run.snapshots else 0
-    for index, snapshot in enumerate(run.snapshots):
-        peaks = [peak for peak in run.peaks.values() if peak.snapshot == index and peak.which in PEAKS]
-        for peak in sorted(peaks, key=lambda peak: (peak.time, PEAKS.index(peak.which))):
-            latest = max(latest, peak.time)
-            at = OwnBytes(run, inherited)
-            at.update((account, n_bytes) for account, (n_bytes, _) in run.peak_composition(peak.which).items())
-            yield Observed(latest + process.offset, None, peak.which, at.host, at.device, at.drivers)
-        latest = max(latest, snapshot.time)
-        sums.update(zip(snapshot.changes.account, snapshot.changes.bytes))
-        yield Observed(latest + process.offset, index, "", sums.host, sums.device, sums.drivers)
 
 
 # ---- proportional shares ---------------------------------------------------------------------
@@ -115,8 +83,8 @@ class Part(NamedTuple):
 
     def composition(self) -> LiveBytesByAccount:
         """The accounts, without inherited memory."""
-        run, at = self.process.profile, self.observed
-        whole = run.peak_composition(at.peak) if at.snapshot is None else run.composition(at.snapshot)
+        run = self.process.profile
+        whole = self.observed.composition(run)
         return beyond(run.composition(0), whole) if self.process.shares else whole
 
 
@@ -145,12 +113,13 @@ def _parts_over_time(members: Sequence[Process]) -> Iterator[Tuple[TimelineRow, 
     # An event is of one process, or a reading (-1) of several. None: the process has ended.
     events: List[Tuple[int, int, int, Dict[int, Optional[Observed]], Dict[int, int]]] = []
     for index, process in enumerate(members):
-        last = -1
-        for number, each in enumerate(observed(process)):
-            last = each.time
-            events.append((each.time, index, number, {index: each}, {}))
-        if last >= 0:
-            events.append((max(process.end, last), index, len(events), {index: None}, {}))
+        run, time = process.profile, -1
+        inherited = run.composition(0) if process.shares and run.snapshots else {}
+        for number, each in enumerate(observed(run, inherited)):
+            time = each.time + process.offset
+            events.append((time, index, number, {index: each}, {}))
+        if time >= 0:
+            events.append((max(process.end, time), index, len(events), {index: None}, {}))
     events += [(time, -1, number, {}, read) for number, (time, read) in enumerate(_readings(members))]
     seen: Dict[int, Optional[Observed]] = {}
     shares: Dict[int, int] = {}
@@ -256,6 +225,8 @@ def join(traces: Sequence[Tuple[str, Profile]]) -> Processes:
 
 class Ended(NamedTuple):
     process: Process
+    at_peak: Optional[Part]  # of the job
+    ledger_peak: int  # of its own, in bytes
     outcome: Outcome
     failed: Optional[Incident]  # the last request for memory that failed
 
@@ -315,7 +286,8 @@ def build_job_report(job: Processes, known: Optional[Sequence[Names]] = None) ->
         run, part = process.profile, at.part_of(process)
         incidents = incidents_of(run, names)
         outcome = outcome_of(run, incidents)
-        ended.append(Ended(process, outcome, incidents[outcome.failed - 1] if outcome.failed else None))
+        failed = incidents[outcome.failed - 1] if outcome.failed else None
+        ended.append(Ended(process, part, process.peak(measure), outcome, failed))
         growing.append((process, find_growth(run, names)))
         places = by_place(run, names, part.composition()) if part else {}
         spot = hot_spot(run, names, places, "" if measure == "total" else measure) if places else None

@@ -16,10 +16,19 @@ from typing import Union, get_type_hints
 from jmassif.analysis.aggregate import VALUES, NamedUsage, by_name
 from jmassif.analysis.moments import Moment
 from jmassif.analysis.oom import Situation
-from jmassif.analysis.processes import MEASURES, Adjustments, Part, Processes, TimelineRow, build_job_report, join
+from jmassif.analysis.processes import (
+    MEASURES,
+    Adjustments,
+    Ended,
+    Part,
+    Processes,
+    TimelineRow,
+    build_job_report,
+    join,
+)
 from jmassif.analysis.range_diff import Change, Instant, RangeRow, between
 from jmassif.analysis.sizes import SizeTables
-from jmassif.analysis.summary import Ledger, Outcome, Report, Usage, Whole, build_report, moment_of
+from jmassif.analysis.summary import Ledger, Report, Usage, Whole, build_report, moment_of
 from jmassif.attribution.names import Names
 from jmassif.attribution.views import naming
 from jmassif.export import separated
@@ -27,7 +36,6 @@ from jmassif.model.process_tree import Process
 from jmassif.model.records import PEAKS, Exhaustion, LoadedObject, Mark, Peak, Region, RegionSum, Scope, ScopeSum
 from jmassif.model.records import Snapshot
 from jmassif.model.run import Profile
-from jmassif.model.run_info import run_id
 from jmassif.render.view import View
 from jmassif.units import unicode_text
 from jmassif.version import __version__
@@ -36,12 +44,14 @@ VERSION = 1
 
 # Members of records that are not just their fields; a property is a member too.
 _MEMBERS: Mapping[Any, Sequence[str]] = {
+    Ended: ("process", "at_peak", "ledger_peak", "outcome"),
     Exhaustion: ("time", "thread", "account", "api", "error", "bytes", "figures"),
     Instant: ("name", "time"),
     Mark: ("time", "text"),
     Moment: ("name", "time"),
     Part: ("host", "device", "has_share"),
     Peak: ("which", "time", "host", "device", "by_kind"),
+    Process: ("pid", "run_id", "command", "relation", "parent", "begin", "end"),
     Region: ("text", "thread", "depth", "begin", "end"),
     Situation: Situation._fields + ("missing",),
     Snapshot: ("id", "time", "reason", "host", "device", "by_kind"),
@@ -121,37 +131,20 @@ class Rest(NamedTuple):
     frames: Columns
 
 
-class ProcessRow(NamedTuple):
-    pid: int
-    id: str  # of its run
-    command: str
-    relation: str  # to its parent; "": none is known
-    parent: Optional[int]  # its pid
-    begin: int
-    end: int
-
-
-class EndedRow(NamedTuple):
-    process: ProcessRow
-    outcome: Outcome
-    at_peak: Optional[Part]
-    ledger_peak: int  # of its own
-
-
 class Job(NamedTuple):
     is_discrete: bool
     no_clock: str
     peak: str
     peaks: Dict[str, TimelineRow]
     largest: int  # pid
-    processes: List[EndedRow]
+    processes: List[Ended]
     ledger: Ledger
     adjustments: Adjustments
     timeline: Dict[str, List[int]]
 
 
 class RangePartRow(NamedTuple):
-    process: ProcessRow
+    process: Process
     first: Moment
     second: Moment
     total: RangeRow
@@ -167,7 +160,8 @@ class JobRange(NamedTuple):
     total: RangeRow
     table: List[RangeRow]
     lines: List[RangeRow]
-    processes: List[RangePartRow]
+    processes: List[Process]
+    parts: List[RangePartRow]
 
 
 # ---- their schema ----------------------------------------------------------------------------
@@ -359,29 +353,16 @@ def write(profile: Profile, view: View) -> Iterator[str]:
 # ---- several processes -----------------------------------------------------------------------
 
 
-def _process(job: Processes, process: Process) -> ProcessRow:
-    parent = None if process.parent is None else job.members[process.parent].pid
-    command = process.profile.manifest.get("command", "")
-    about = (process.pid, run_id(process.profile), command, process.relation)
-    return ProcessRow(*about, parent, process.begin, process.end)
-
-
 def _job(job: Processes) -> Job:
     made, measure = build_job_report(job), job.measures[-1]
     peaks = {} if job.no_clock else {which: job.peak(which) for which in MEASURES}
-    processes = [
-        EndedRow(
-            _process(job, each.process), each.outcome, job.main_peak.part_of(each.process), each.process.peak(measure)
-        )
-        for each in made.ended
-    ]
     return Job(
         job.is_discrete,
         job.no_clock,
         measure,
         {which: TimelineRow(at.time, at.on("host"), at.on("device")) for which, at in peaks.items()},
         job.largest().pid,
-        processes,
+        made.ended,
         made.ledger,
         made.adjustments,
         {name: [getattr(row, name) for row in job.timeline()] for name in TimelineRow._fields},
@@ -396,9 +377,9 @@ def _job_range(job: Processes, view: View) -> JobRange:
     for part in found.parts:
         first, second = (at._replace(time=at.time + part.process.offset) for at in (part.first, part.second))
         tables = part.rows(view.by, is_folded), part.rows("line")
-        parts.append(RangePartRow(_process(job, part.process), first, second, part.total, *tables))
+        parts.append(RangePartRow(part.process, first, second, part.total, *tables))
     tables = found.rows(view.by, is_folded), found.rows("line")
-    return JobRange(job.is_discrete, view.by, found.first, found.second, found.total, *tables, parts)
+    return JobRange(job.is_discrete, view.by, found.first, found.second, found.total, *tables, job.members, parts)
 
 
 def write_job(job: Processes, view_of: Callable[[Profile], View], is_each: bool = False) -> Iterator[str]:

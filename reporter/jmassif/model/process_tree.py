@@ -10,6 +10,7 @@ import signal
 from typing import Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from jmassif.model.run import Profile
+from jmassif.model.run_info import run_id
 from jmassif.units import printable
 
 
@@ -34,6 +35,14 @@ class Process(NamedTuple):
     @property
     def called(self) -> str:
         return f"process {self.pid}" if self.pid else printable(self.name)
+
+    @property
+    def command(self) -> str:
+        return self.profile.manifest.get("command", "")
+
+    @property
+    def run_id(self) -> str:
+        return run_id(self.profile)
 
     @property
     def is_fork(self) -> bool:

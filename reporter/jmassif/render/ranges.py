@@ -69,7 +69,7 @@ def _when(at: Instant, time_unit: str) -> str:
 
 def command_of(process: Process, width: int) -> str:
     """With its relation to its parent, below which it is indented."""
-    command = cut(printable(process.profile.manifest.get("command", "") or process.name), width)
+    command = cut(printable(process.command or process.name), width)
     return f"{'  ' * process.depth}{_HOW.get(process.relation, '')}{command}"
 
 
