@@ -4,6 +4,8 @@
 There are no rows of sums, so that columns can be added up.
 """
 
+import csv
+import io
 from typing import Iterable, Iterator, List
 
 from jmassif.analysis.aggregate import VALUES, by_name, series
@@ -15,30 +17,23 @@ from jmassif.render.view import View
 from jmassif.units import printable
 
 
-# ---- spreadsheets ----
-# Rows for spreadsheets, as RFC 4180 has them but for the ends of lines, which are the writer's.
-#
-# Texts of a trace are untrusted: control characters are escaped, so that a line is a row, and a name that a spreadsheet would
-# take for a formula gets an apostrophe before it.
-
 _FORMULA = ("=", "+", "-", "@")
 
 
-def _cell(value: object) -> str:
-    text = printable(str(value))
-    if isinstance(value, str) and text.startswith(_FORMULA):
-        text = "'" + text
-    if any(special in text for special in ',"'):
-        return '"' + text.replace('"', '""') + '"'
-    return text
+def _cell(value: object) -> object:
+    """Control characters are escaped, so that a line is a row; what a spreadsheet would take for a formula gets an apostrophe."""
+    if not isinstance(value, str):
+        return value
+    text = printable(value)
+    return "'" + text if text.startswith(_FORMULA) else text
 
 
 def line(cells: Iterable[object]) -> str:
-    """The cells of a row, texts and numbers; None is an empty one."""
-    return ",".join("" if cell is None else _cell(cell) for cell in cells)
+    """The cells of a row, texts and numbers; None is an empty one. As RFC 4180 has it but for the end, which is the writer's."""
+    out = io.StringIO()
+    csv.writer(out, lineterminator="").writerow(map(_cell, cells))
+    return out.getvalue()
 
-
-# ---- csv ----
 
 ALL = "all"
 
