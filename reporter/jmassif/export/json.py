@@ -63,12 +63,8 @@ _MEMBERS: Mapping[Any, Sequence[str]] = {
 
 class Head(NamedTuple):
     format: str
-    version: int
-    creator: str
-
-
-def _head(format_: str) -> Head:
-    return Head(format_, VERSION, f"jmassif {__version__}")
+    version: int = VERSION
+    creator: str = f"jmassif {__version__}"
 
 
 class Columns(NamedTuple):
@@ -311,17 +307,13 @@ def _frames(profile: Profile, names: Names) -> Iterator[Sequence[Any]]:
 def _events(run: Profile) -> Iterator[str]:
     """Totals over time, and events in the run."""
     yield from _rows("peaks", [run.peaks[which] for which in PEAKS if which in run.peaks])
-    yield from _rows("snapshots", run.snapshots)
-    yield _member("timeline", run.timeline)
-    yield _member("system", run.system)
-    yield from _rows("marks", run.marks)
-    yield from _rows("regions", run.regions)
-    yield from _rows("region_sums", run.region_sums.values())
-    yield from _rows("scopes", run.scopes)
-    yield from _rows("scope_sums", run.scope_sums.values())
     yield from _rows("failures", (FailureRow(*call, n) for call, n in run.failures.items()))
-    yield _member("counters", run.counters)
-    yield from _rows("objects", run.objects)
+    for name in ("snapshots", "marks", "regions", "scopes", "objects"):
+        yield from _rows(name, getattr(run, name))
+    for name in ("region_sums", "scope_sums"):
+        yield from _rows(name, getattr(run, name).values())
+    for name in ("timeline", "system", "counters"):
+        yield _member(name, getattr(run, name))
 
 
 def write(profile: Profile, view: View) -> Iterator[str]:
@@ -329,7 +321,7 @@ def write(profile: Profile, view: View) -> Iterator[str]:
     names = Names(profile)
     at = moment_of(profile, names, view.selector)
     report = build_report(profile, at, names)
-    yield _text(_head("jmassif"))[:-1]
+    yield _text(Head("jmassif"))[:-1]
     yield from _report(report)
     yield from _rows("layouts", _layouts(report), str)
     if view.range is not None:
@@ -353,10 +345,10 @@ def write(profile: Profile, view: View) -> Iterator[str]:
 # ---- several processes -----------------------------------------------------------------------
 
 
-def _job(job: Processes) -> Job:
+def write_job(job: Processes, view_of: Callable[[Profile], View], is_each: bool = False) -> Iterator[str]:
     made, measure = build_job_report(job), job.measures[-1]
     peaks = {} if job.no_clock else {which: job.peak(which) for which in MEASURES}
-    return Job(
+    found = Job(
         job.is_discrete,
         job.no_clock,
         measure,
@@ -367,9 +359,12 @@ def _job(job: Processes) -> Job:
         made.adjustments,
         {name: [getattr(row, name) for row in job.timeline()] for name in TimelineRow._fields},
     )
+    yield json.dumps({**data(Head("jmassif-job")), **data(found)})
 
 
-def _job_range(job: Processes, view: View) -> JobRange:
+def write_range(job: Processes, view_of: Callable[[Profile], View], is_each: bool = False) -> Iterator[str]:
+    """Raises SelectionError."""
+    view = view_of(job.members[0].profile)
     assert view.range is not None
     found = between(job, *view.range)
     is_folded = view.fold != "none"
@@ -379,17 +374,8 @@ def _job_range(job: Processes, view: View) -> JobRange:
         tables = part.rows(view.by, is_folded), part.rows("line")
         parts.append(RangePartRow(part.process, first, second, part.total, *tables))
     tables = found.rows(view.by, is_folded), found.rows("line")
-    return JobRange(job.is_discrete, view.by, found.first, found.second, found.total, *tables, job.members, parts)
-
-
-def write_job(job: Processes, view_of: Callable[[Profile], View], is_each: bool = False) -> Iterator[str]:
-    yield json.dumps({**data(_head("jmassif-job")), **data(_job(job))})
-
-
-def write_range(job: Processes, view_of: Callable[[Profile], View], is_each: bool = False) -> Iterator[str]:
-    """Raises SelectionError."""
-    view = view_of(job.members[0].profile)
-    yield json.dumps({**data(_head("jmassif-range")), **data(_job_range(job, view))})
+    whole = JobRange(job.is_discrete, view.by, found.first, found.second, found.total, *tables, job.members, parts)
+    yield json.dumps({**data(Head("jmassif-range")), **data(whole)})
 
 
 if __name__ == "__main__":
