@@ -9,7 +9,6 @@ from typing import Callable, Dict, List
 import pytest
 
 from jmassif.analysis.budgets import Meter
-from jmassif.attribution.names import Names
 from jmassif.html.data import report_of
 from jmassif.html.page import first_screen
 from jmassif.live.run import LiveRun
@@ -69,7 +68,7 @@ def test_your_code_holds_as_much_for_every_reader(name: str, tmp_path: Path) -> 
     (row,) = re.findall(r"^your code .* ([\d,]+) +[\d.]+ %$", jm_print(path).out, re.MULTILINE)
     groups = json.loads(jm_print("--format=json", path).out)["ledger"]["groups"]
     usage = next(group["usage"] for group in groups if group["name"] == "yours")
-    page = first_screen(None, [report_of(run, Names(run))])
+    page = first_screen(None, [report_of(run)])
     rungs = re.findall(r'data-key="(?:own|own-code|allocated)" data-bytes="(\d+)"', page)
     found = json.loads(jm_diff("--format=json", "--by=group", path, path).out)
     (cells,) = [each["cells"] for view in found["views"] for each in view["rows"] if each["name"] == "yours"]

@@ -12,7 +12,7 @@ from jmassif.analysis.compare import Column, Stacks, compare, measure
 from jmassif.analysis.processes import build_job_report, join
 from jmassif.html import page as html
 from jmassif.html.diff_page import comparison
-from jmassif.html.data import run_data, together
+from jmassif.html.data import report_of, run_data, together
 from tests.reporter.test_exhaustion import two_failures
 from tests.reporter.traces import ROOT, random_run, small_training_run
 
@@ -179,14 +179,14 @@ def head_of(packed: bytes) -> Dict[str, Any]:
 
 @pytest.mark.parametrize("make", [small_training_run, lambda: two_failures().trace, lambda: random_run(1)])
 def test_what_is_written_of_a_run_is_what_is_told_of_it(make: Callable[[], Any]) -> None:
-    (run,) = head_of(html.pack([run_data(make().load())], "a title"))["runs"]
+    (run,) = head_of(html.pack([run_data(report_of(make().load()))], "a title"))["runs"]
     assert faults("RunHead", run, "head") == []
     assert set(field_texts("RunHead")) == set(run)
 
 
 def test_what_is_written_of_several_processes_is_what_is_told_of_them() -> None:
     job = join([("one", small_training_run().load()), ("other", random_run(1).load())])
-    runs = [run_data(process.profile) for process in job.members]
+    runs = [run_data(report_of(process.profile)) for process in job.members]
     head = head_of(html.pack(runs, "a title", together(build_job_report(job))))
     assert faults("Together", head["together"], "together") == []
 
@@ -200,7 +200,7 @@ def test_what_is_written_of_a_difference_is_what_is_told_of_it() -> None:
 
 
 def test_a_field_that_is_missing_or_unknown_or_of_another_type_is_found() -> None:
-    (run,) = head_of(html.pack([run_data(small_training_run().load())], "a title"))["runs"]
+    (run,) = head_of(html.pack([run_data(report_of(small_training_run().load()))], "a title"))["runs"]
     del run["pid"]
     run["novel"] = 1
     run["unit"] = "fortnights"

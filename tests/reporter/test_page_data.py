@@ -18,7 +18,7 @@ from jmassif.attribution.names import Names
 from jmassif.attribution.views import thread_naming
 from jmassif.html import cells as cells_module, page as html
 from jmassif.html.cells import OTHER_LIBRARIES, OTHER_THREADS, Columns, TooLarge, shown
-from jmassif.html.data import RunData, run_data
+from jmassif.html.data import RunData, report_of, run_data
 from jmassif.model.records import LiveBytesByAccount, counted_blocks
 from jmassif.model.run import Profile
 from jmassif.reader.builder import load
@@ -95,7 +95,7 @@ def test_every_sum_is_exact_at_every_moment(monkeypatch: Any, seed: int) -> None
     budgets = (ANY, TINY, cells_module._BUDGETS)[seed % 3]
     monkeypatch.setattr(cells_module, "_BUDGETS", budgets)
     profile = random_run(seed).load()
-    run = run_data(profile)
+    run = run_data(report_of(profile))
     head, names = run.head, Names(profile)
     owners = dimension(run, "owner", [row["name"] for row in head["owners"]])
     kinds = dimension(run, "kind", [row["name"] for row in head["kinds"]])
@@ -132,7 +132,7 @@ def test_sums_by_thread_are_exact_and_those_beyond_the_budget_are_one(monkeypatc
     for time in range(1, 6):
         trace.snapshot(time, "time", {account: (time * 10**account, time) for account in accounts})
     profile = trace.load()
-    run = run_data(profile)
+    run = run_data(report_of(profile))
     told = dimension(run, "thread", run.head["threads"])
     for held, composition in zip(moments(run), compositions(profile, run)):
         wanted = by(profile, composition, thread_naming(profile, True))
@@ -150,7 +150,7 @@ def test_a_node_holds_what_the_model_says_with_all_below_it(monkeypatch: Any, se
     budgets = (((20, 9, 9),), TINY, ANY)[seed % 3]
     monkeypatch.setattr(cells_module, "_BUDGETS", budgets)
     profile = random_run(seed, n_accounts=200).load()
-    run = run_data(profile)
+    run = run_data(report_of(profile))
     parents, frames = column(run, "node.parent"), column(run, "node.frame")
     assert all(parent < node for node, parent in enumerate(parents) if node)
     labels = run.head["frames"]["label"]
@@ -181,7 +181,7 @@ def test_totals_of_lines_are_those_of_their_stacks(monkeypatch: Any, budgets: An
     """Counted here by walking each stack outwards, whatever the page has folded of it."""
     monkeypatch.setattr(cells_module, "_BUDGETS", budgets)
     profile = random_run(3, 25).load()
-    names, run = Names(profile), run_data(random_run(3, 25).load())
+    names, run = Names(profile), run_data(report_of(random_run(3, 25).load()))
     lines, through = run.head["lines"], column(run, "cell.through")
     n_totals = 0
     for composition, now in zip(compositions(profile, run), moments(run)):
@@ -208,7 +208,7 @@ def test_totals_of_lines_are_those_of_their_stacks(monkeypatch: Any, budgets: An
 
 def test_what_was_allocated_is_told_for_snapshots_exactly_and_for_peaks_at_least() -> None:
     profile = small_training_run().load()
-    run = run_data(profile)
+    run = run_data(report_of(profile))
     told = [sum(row[2] for row in held.values()) for held in moments(run)]
     assert told[-1] == sum(profile.lifetime().bytes)
     assert told == sorted(told)
@@ -219,7 +219,7 @@ def test_what_was_allocated_is_told_for_snapshots_exactly_and_for_peaks_at_least
 def test_folded_cells_say_how_many_places_they_stand_for(monkeypatch: Any) -> None:
     monkeypatch.setattr(cells_module, "_BUDGETS", TINY)
     profile = random_run(3, n_accounts=200).load()
-    run = run_data(profile)
+    run = run_data(report_of(profile))
     n_kept = len(column(run, "node.parent"))
     assert n_kept <= 6
     deeper = sum(1 for account in profile.accounts if account.node) - sum(column(run, "cell.places"))
@@ -233,7 +233,7 @@ def test_what_a_forked_process_inherited_is_in_cells_of_its_own() -> None:
     trace.snapshot(5, "fork", {old: (1000, 10)})
     trace.snapshot(6, "time", {old: (1500, 12), new: (70, 1)})
     trace.snapshot(7, "exit", {old: (400, 4)})
-    run = run_data(trace.load(), has_parent=True)
+    run = run_data(report_of(trace.load()), has_parent=True)
     inherited = column(run, "cell.inherited")
     sums = [cells_by(run, held, inherited) for held in moments(run)]
     assert sums == [{1: (1000, 10)}, {1: (1000, 10), 0: (570, 3)}, {1: (400, 4), 0: (70, 1)}]
@@ -319,7 +319,7 @@ def test_without_its_script_the_page_says_what_builds_it(monkeypatch: Any, tmp_p
 
 
 def test_a_trace_without_a_snapshot_makes_a_page() -> None:
-    run = run_data(load(io.BytesIO(b"jmassif-trace 4\nm command true\n")))
+    run = run_data(report_of(load(io.BytesIO(b"jmassif-trace 4\nm command true\n"))))
     assert moments(run) == [] and run.head["at"] == {"first": -1, "peak": -1, "end": -1}
 
 
@@ -348,7 +348,7 @@ def test_a_page_goes_through_the_snapshots_as_often_whatever_their_number(monkey
     monkeypatch.setattr(Profile, "_held", counted)
     for n_snapshots in (20, 80):
         replays.append(0)
-        run_data(random_run(5, n_snapshots).load())
+        run_data(report_of(random_run(5, n_snapshots).load()))
     assert replays[0] == replays[1]
 
 
@@ -356,5 +356,5 @@ def test_a_line_that_leaks_memory_of_two_owners_is_one_row() -> None:
     trace = Trace(memory="unified", time_unit="ms")
     one, other = (trace.account("heap", owner, ["py work (/a/b.py:7)"]) for owner in ("app", "data"))
     trace.snapshot(1, "exit", {one: (100, 1), other: (50, 2)})
-    (site,) = run_data(trace.load()).head["leaks"]["places"]
+    (site,) = run_data(report_of(trace.load())).head["leaks"]["places"]
     assert (site["bytes"], site["blocks"], site["owner"], site["kind"]) == (150, 3, "app, data", "heap")

@@ -2,12 +2,12 @@
 """Figures of other tools: computed for the same run, and read from a log that the user gave (reader/overlay.py)."""
 
 from bisect import bisect_left
-from typing import Callable, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+from typing import Callable, List, NamedTuple, Optional, Sequence, Tuple
 
-from jmassif.analysis.aggregate import Usage, aggregate, series
+from jmassif.analysis.aggregate import Usage, aggregate
 from jmassif.analysis.moments import Moment
 from jmassif.analysis.system import figure_at, samples_of
-from jmassif.model.records import DEVICE_KINDS, TENSOR
+from jmassif.model.records import DEVICE_KINDS, TENSOR, AccountType
 from jmassif.model.run import Profile
 from jmassif.model.run_info import is_pytorch
 from jmassif.units import size
@@ -96,36 +96,29 @@ def sampled_series(profile: Profile) -> List[Series]:
     return found
 
 
-class _Counted(NamedTuple):
-    """A figure of the ledger: the numbers of the types of accounts that a tool counts."""
+class Counted(NamedTuple):
+    """A figure of the ledger: the types of accounts that a tool counts."""
 
     tool: str
     figure: str
     leaves_out: str
-    types: Sequence[int]
+    types: List[AccountType]
 
 
-def _counted(profile: Profile) -> List[_Counted]:
-    types = list(enumerate(profile.accounts.types))
-    heap = [number for number, type_ in types if type_.kind in _MASSIF_KINDS]
+def counted(profile: Profile) -> List[Counted]:
+    types = profile.accounts.types
+    heap = [type_ for type_ in types if type_.kind in _MASSIF_KINDS]
     not_heap = "what is mapped, device memory" if has_device(profile) else "what is mapped"
-    found = [_Counted("massif", "heap", not_heap, heap)] if heap else []
-    on_device = [(number, type_.owner) for number, type_ in types if type_.kind in DEVICE_KINDS]
-    handed_out = [number for number, owner in on_device if owner in ALLOCATED_OWNERS]
-    kept = [number for number, owner in on_device if owner in RESERVED_OWNERS]
-    if len(kept) > len(handed_out):
-        tool = "torch.cuda" if is_pytorch(profile) else "its allocator"
-        allocated, reserved = (
-            ("memory_allocated", "memory_reserved") if is_pytorch(profile) else ("allocated", "reserved")
-        )
-        found.append(_Counted(tool, allocated, "its cache, libraries, the context", handed_out))
-        found.append(_Counted(tool, reserved, "libraries, the context", kept))
+    found = [Counted("massif", "heap", not_heap, heap)] if heap else []
+    allocated, reserved = (
+        [type_ for type_ in types if type_.kind in DEVICE_KINDS and type_.owner in owners]
+        for owners in (ALLOCATED_OWNERS, RESERVED_OWNERS)
+    )
+    if len(reserved) > len(allocated):
+        tool, prefix = ("torch.cuda", "memory_") if is_pytorch(profile) else ("its allocator", "")
+        found.append(Counted(tool, f"{prefix}allocated", "its cache, libraries, the context", allocated))
+        found.append(Counted(tool, f"{prefix}reserved", "libraries, the context", reserved))
     return found
-
-
-def _bytes(rows: Sequence[_Counted], usages: Mapping[int, Usage]) -> List[int]:
-    """The value of each row, from the usage of each type of account."""
-    return [sum(usages[number].bytes for number in row.types if number in usages) for row in rows]
 
 
 def _valgrinds(profile: Profile, time: int) -> str:
@@ -150,25 +143,12 @@ def others(profile: Profile, chosen: Moment) -> List[Shown]:
         found.append(
             Shown(series.tool, series.figure, series.values[place], None if time == chosen.time else time, text)
         )
-    rows = _counted(profile)
-    values = _bytes(rows, aggregate(profile, chosen.composition, profile.accounts.type_numbers.__getitem__))
-    return found + [Shown(row.tool, row.figure, value, None, row.leaves_out) for row, value in zip(rows, values)]
-
-
-def counted_over_time(profile: Profile, moments: Sequence[Tuple[Optional[int], str]]) -> List[Tuple[Shown, List[int]]]:
-    """For each figure that is counted: what it is, and its bytes at the moments: indices of snapshots, or None and a peak."""
-    rows, type_of = _counted(profile), profile.accounts.type_numbers.__getitem__
-    at_snapshots = [_bytes(rows, usages) for _, usages in series(profile, type_of)]
-    values = [
-        _bytes(rows, aggregate(profile, profile.peak_composition(peak), type_of))
-        if snapshot is None
-        else at_snapshots[snapshot]
-        for snapshot, peak in moments
-    ]
-    return [
-        (Shown(row.tool, row.figure, 0, None, row.leaves_out), [each[number] for each in values])
-        for number, row in enumerate(rows)
-    ]
+    types = profile.accounts.types
+    usages = aggregate(profile, chosen.composition, profile.accounts.type_numbers.__getitem__)
+    for row in counted(profile):
+        value = sum(usage.bytes for number, usage in usages.items() if types[number] in row.types)
+        found.append(Shown(row.tool, row.figure, value, None, row.leaves_out))
+    return found
 
 
 # ---- overlay ----

@@ -21,6 +21,7 @@ from jmassif.analysis.balance import (
     memory_balance,
     device_balance,
     nearest_to,
+    sampled,
     sampled_before,
 )
 from jmassif.analysis.device_memory import Fragmentation, Layout, layout_at, layouts, over_time
@@ -48,9 +49,19 @@ from jmassif.analysis.oom import (
     incidents_of,
     outcome_of,
 )
-from jmassif.analysis.other_tools import Beside, Shown, beside, is_board, others
+from jmassif.analysis.other_tools import (
+    Beside,
+    Counted,
+    Series,
+    Shown,
+    beside,
+    counted,
+    is_board,
+    others,
+    sampled_series,
+)
 from jmassif.analysis.regions import NamedRegions, Waterfall, regions_by_name, waterfall
-from jmassif.analysis.sizes import SizeTables, size_tables
+from jmassif.analysis.sizes import Blocks, SizeTables, size_tables, blocks
 from jmassif.analysis.system import (
     Figure,
     History,
@@ -243,6 +254,24 @@ class Report(Numbers):
         """Device memory at the last try of each incident, with its number, in the order of the trace."""
         tries = sorted((each.last.position, number) for number, each in enumerate(self.out_of_memory, 1))
         return zip([number for _, number in tries], layouts(self.profile, [position for position, _ in tries]))
+
+    @once
+    def balances(self) -> List[MemoryBalance]:
+        """Of all snapshots that have one."""
+        return [memory_balance(self.profile, snapshot) for snapshot in sampled(self.profile)]
+
+    @once
+    def sampled_by_others(self) -> List[Series]:
+        """Figures of other tools over time."""
+        return sampled_series(self.profile)
+
+    @once
+    def counted_by_others(self) -> List[Counted]:
+        return counted(self.profile)
+
+    def blocks(self, limit: int) -> Blocks:
+        """The largest blocks that have records."""
+        return blocks(self.profile, limit)
 
 
 def default_moment(run: Profile, names: Names) -> Moment:

@@ -5,23 +5,21 @@ Its fields are those of RunHead in reporter/web/src/runs/data.js, and docs/page.
 fit to be shown and of a bearable length.
 """
 
+from itertools import compress, islice
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
-from jmassif.analysis.balance import memory_balance, sampled
-from jmassif.analysis.device_memory import Layout, Segment, layout_at, over_time
+from jmassif.analysis.device_memory import Layout, Segment
 from jmassif.analysis.moments import main_peak, select
-from jmassif.analysis.other_tools import counted_over_time, sampled_series
+from jmassif.analysis.other_tools import Counted
 from jmassif.analysis.processes import JobReport
-from jmassif.analysis.regions import waterfall
-from jmassif.analysis.sizes import SizeSums, blocks, ranked, sizes_by
+from jmassif.analysis.sizes import SizeSums, ranked, sizes_by
 from jmassif.analysis.summary import ALARM, NOTE, Incident, LeakedPlace, Report, build_report, moment_of
-from jmassif.analysis.system import histories
 from jmassif.attribution.blame import base_name
 from jmassif.attribution.names import NO_TENSOR, Names
 from jmassif.html.cells import NO_LINE, OTHERS, Cells, Code, Columns, Index, cells, index_of, shown
-from jmassif.model.records import GROUPS, HANDLE_KINDS, KINDS, PAGE_KINDS, PEAKS, ROLES, Growth, growth_by_side, side_of
+from jmassif.model.records import GROUPS, HANDLE_KINDS, KINDS, PEAKS, ROLES, Growth, growth_by_side, side_of
 from jmassif.model.run import Profile
-from jmassif.model.run_info import about, counted, was_short
+from jmassif.model.run_info import counted, was_short
 from jmassif.render.failures import arithmetic, reason
 from jmassif.render.job import Statement, statements
 from jmassif.render.leaking import unknown
@@ -82,11 +80,9 @@ def _map(profile: Profile, layout: Layout) -> List[Dict[str, Any]]:
     ]
 
 
-def _incident(
-    profile: Profile, names: Names, number: int, incident: Incident, has_map: bool, is_pytorch: bool
-) -> Dict[str, Any]:
-    last = incident.last
-    layout = layout_at(profile, last.position) if has_map else None
+def _incident(report: Report, number: int, incident: Incident, has_map: bool) -> Dict[str, Any]:
+    profile, names, last = report.profile, report.names, incident.last
+    layout = report.device_layout(last.position) if has_map else None
     line = names.charged(last.account)
     stack = profile.stack(profile.accounts[last.account].node)
     return {
@@ -98,7 +94,7 @@ def _incident(
         "asked": incident.situation.asked,
         "tries": [each.time for each in incident.tries],
         "reason": reason(incident, profile.is_discrete),
-        "helps": [action(hint, is_pytorch, incident) for hint in incident.hints],
+        "helps": [action(hint, report.run.is_pytorch, incident) for hint in incident.hints],
         "arithmetic": arithmetic(incident.situation),
         "line": names.frame(line)[:400] if line else "",
         "stack": [names.frame(frame)[:400] for _, frame in zip(range(_MAX_FRAMES), stack)],
@@ -107,27 +103,26 @@ def _incident(
     }
 
 
-def oom(profile: Profile, names: Names, report: Optional[Report]) -> Dict[str, Any]:
+def oom(report: Report) -> Dict[str, Any]:
     """The failures, the last ones with maps, and the number of calls that the trace only counts."""
-    numbered = list(enumerate(report.out_of_memory if report else [], 1))[-_MAX_INCIDENTS:]
+    numbered = list(enumerate(report.out_of_memory, 1))[-_MAX_INCIDENTS:]
     with_map = set([number for number, incident in numbered if not incident.is_resolved][-_MAX_MAPS:])
-    is_pytorch = report is not None and report.run.is_pytorch
     n_shown = sum(len(incident.tries) for _, incident in numbered)
     return {
-        "incidents": [_incident(profile, names, n, each, n in with_map, is_pytorch) for n, each in numbered],
-        "not_shown": max(0, profile.counters.get("out-of-memory", 0) - n_shown),
-        "over_time": _over_time(profile),
+        "incidents": [_incident(report, number, each, number in with_map) for number, each in numbered],
+        "not_shown": max(0, report.profile.counters.get("out-of-memory", 0) - n_shown),
+        "over_time": _over_time(report),
     }
 
 
-def _over_time(profile: Profile) -> Dict[str, List[int]]:
+def _over_time(report: Report) -> Dict[str, List[int]]:
     """Columns, at snapshots: bytes that segments reserve, free bytes in them, and the largest hole."""
-    n_blocks = profile.blocks.n_rows - 2 * len(profile.frees)
-    most = max(10, min(_MAX_MOMENTS, _MAX_PIECES // max(1, n_blocks)))
-    rows = [(time, pieces.reserved, pieces.free, pieces.largest_hole) for time, pieces in over_time(profile, most)]
-    return {
-        name: [row[place] for row in rows] for place, name in enumerate(("time", "reserved", "free", "largest_hole"))
-    }
+    n_blocks = report.profile.blocks.n_rows - 2 * len(report.profile.frees)
+    rows = report.fragmentation(max(10, min(_MAX_MOMENTS, _MAX_PIECES // max(1, n_blocks))))
+    columns: Dict[str, List[int]] = {"time": [time for time, _ in rows]}
+    for name in ("reserved", "free", "largest_hole"):
+        columns[name] = [getattr(pieces, name) for _, pieces in rows]
+    return columns
 
 
 # ---- history ----
@@ -138,13 +133,13 @@ _MAX_EVENTS = 2000
 _MAX_SUMS = 200
 
 
-def machine_figures(profile: Profile, columns: Columns) -> Dict[str, Any]:
+def machine_figures(report: Report, columns: Columns) -> Dict[str, Any]:
     """The figures of the machine over time: their names, and rows of all of them, one figure after the other."""
-    found = histories(profile)
+    found = report.histories
     columns.add("machine.time", [time for history in found for time in history.times])
     columns.add("machine.bytes", [value for history in found for value in history.values])
     figures = [{**_fields(each, "label wants_much is_of_process beside"), "rows": len(each.times)} for each in found]
-    return {"machine": figures, "short_at": was_short(profile)}
+    return {"machine": figures, "short_at": was_short(report.profile)}
 
 
 def events(profile: Profile) -> Dict[str, Any]:
@@ -164,9 +159,9 @@ def _growths(growths: Tuple[Growth, ...]) -> Dict[str, Any]:
     return {"host": host, "device": device, "kinds": [[part.kind, part.bytes] for part in growths if part.bytes]}
 
 
-def scopes(profile: Profile) -> Dict[str, Any]:
-    fall = waterfall(profile, _MAX_SCOPES)
-    sums = sorted(profile.scope_sums.values(), key=lambda total: -total.calls)[:_MAX_SUMS]
+def scopes(report: Report) -> Dict[str, Any]:
+    fall = report.waterfall(_MAX_SCOPES)
+    sums = sorted(report.profile.scope_sums.values(), key=lambda total: -total.calls)[:_MAX_SUMS]
     return {
         "scopes": [
             {**_fields(scope, "name begin end"), **_growths(scope.growths), "depth": depth}
@@ -204,13 +199,12 @@ class Changes(NamedTuple):
 
 def mapped(profile: Profile, found: Cells) -> Changes:
     """Empty for a trace without pages."""
-    kinds = {kind for kind in PAGE_KINDS if profile.is_sampled(kind)}
+    is_page = bytearray(profile.accounts.by_type(lambda type_: profile.is_sampled(type_.kind)))
     names = Index()
     name_of: Dict[int, int] = {}  # by account
-    for account, (_, kind, _) in enumerate(profile.accounts):
-        if kind in kinds:
-            attributes = found.attributes[found.cells[found.cell_of[account]].attributes]
-            name_of[account] = names[(attributes.library, kind)]
+    for account in compress(range(len(is_page)), is_page):
+        attributes = found.attributes[found.cells[found.cell_of[account]].attributes]
+        name_of[account] = names[attributes.library, attributes.kind]
     changes = Changes(list(names), [], [], [])
     sums = [MappedFigures()] * len(changes.names)
     known: Dict[int, MappedFigures] = {}  # by account, as the next three
@@ -223,18 +217,20 @@ def mapped(profile: Profile, found: Cells) -> Changes:
         peak = profile.peaks[moment.peak] if moment.snapshot is None else None
         last = peak.snapshot if peak else moment.snapshot
         for snapshot in profile.snapshots[n_read : (last or 0) + 1]:
-            resident.update(zip(snapshot.changes.account, snapshot.changes.bytes))
+            accounts = snapshot.changes.account
+            now = dict(compress(zip(accounts, snapshot.changes.bytes), map(is_page.__getitem__, accounts)))
+            resident.update(now)
             rows = snapshot.pages
             pages.update(zip(rows.account, zip(rows.virtual, rows.shared, rows.swapped)))
-            changed.update(snapshot.changes.account, rows.account)
+            changed.update(now, rows.account)
             n_read += 1
         then = dict(zip(peak.differences.account, peak.differences.bytes)) if peak else {}
         for account in name_of.keys() & (changed | then.keys()):
             held = then.get(account, resident.get(account, 0))
             virtual, *others = pages.get(account, (0, 0, 0))
-            was, now = known.get(account, MappedFigures()), MappedFigures(held, max(virtual, held), *others)
-            name, known[account] = name_of[account], now
-            sums[name] = MappedFigures(*(sum_ - a + b for sum_, a, b in zip(sums[name], was, now)))
+            was, known[account] = known.get(account, MappedFigures()), MappedFigures(held, max(virtual, held), *others)
+            name = name_of[account]
+            sums[name] = MappedFigures(*(sum_ - a + b for sum_, a, b in zip(sums[name], was, known[account])))
         rows_ = [name for name, figures in enumerate(sums) if figures != before[name]]
         changes.n_rows.append(len(rows_))
         changes.name.extend(rows_)
@@ -246,13 +242,30 @@ def mapped(profile: Profile, found: Cells) -> Changes:
 # Figures of other tools over time: sampled ones by their times, the ledger's by the page's moments.
 
 
-def others(profile: Profile, found: Cells) -> List[Dict[str, Any]]:
+def _values(found: Cells, rows: Sequence[Counted]) -> List[List[int]]:
+    """The bytes that each row counts, at every moment."""
+    types = [found.attributes[cell.attributes][:2] for cell in found.cells]
+    counting = [[n for n, row in enumerate(rows) if type_ in row.types] for type_ in types]
+    held, values = [0] * len(rows), [[] for _ in rows]  # type: List[int], List[List[int]]
+    steps = zip(found.cell, found.live_bytes)
+    for moment in found.moments:
+        cell = 0
+        for step, grown in islice(steps, moment.n_rows):
+            cell += step
+            for n in counting[cell]:
+                held[n] += grown
+        for column, n_bytes in zip(values, held):
+            column.append(n_bytes)
+    return values
+
+
+def others(report: Report, found: Cells) -> List[Dict[str, Any]]:
     """A row for each figure: `times` is null where `values` are those of the moments, in their order."""
-    moments = [(moment.snapshot, moment.peak) for moment in found.moments]
-    rows = [_fields(each, "tool figure leaves_out times values") for each in sampled_series(profile)]
-    for each, values in counted_over_time(profile, moments):
+    rows = [_fields(each, "tool figure leaves_out times values") for each in report.sampled_by_others]
+    counted = report.counted_by_others
+    for each, values in zip(counted, _values(found, counted)):
         rows.append({**_fields(each, "tool figure leaves_out"), "times": None, "values": values})
-    overlay = profile.overlay
+    overlay = report.profile.overlay
     if overlay is not None:
         figure = "memory used" if overlay.is_of_device else "RAM"
         row = {"tool": shown(f"{overlay.tool}, by its log"), "figure": figure, "leaves_out": "owners"}
@@ -298,6 +311,7 @@ def sizes(profile: Profile, names: Names) -> Optional[Dict[str, Any]]:
 
 _MAX_PLACES = 100
 _MAX_COUNTS = 200
+_MAX_BLOCKS = 20000
 _MAX_TIMELINE_ROWS = 20000
 
 
@@ -404,8 +418,9 @@ def cells_data(profile: Profile, names: Names, found: Cells, directories: _Sourc
 # ---- time ------------------------------------------------------------------------------------
 
 
-def _moments(profile: Profile, found: Cells, columns: Columns, report: Optional[Report]) -> Dict[str, Any]:
+def _moments(report: Report, found: Cells, columns: Columns) -> Dict[str, Any]:
     """The snapshots and peaks in order, and where the report's moment, the peak and the end are among them."""
+    profile = report.profile
     named = [
         (0, f"peak-{moment.peak}")
         if moment.snapshot is None
@@ -423,22 +438,18 @@ def _moments(profile: Profile, found: Cells, columns: Columns, report: Optional[
             peaks[moment.peak] = {**_fields(profile.peaks[moment.peak], "time host device"), "moment": index}
     at = {"first": -1, "peak": -1, "end": -1}
     of_snapshot = {moment.snapshot: index for index, moment in enumerate(found.moments)}
-    for name in ("peak", "end") if profile.snapshots else ():
-        snapshot = select(profile, name).snapshot
-        at[name] = peaks[main_peak(profile)]["moment"] if snapshot is None else of_snapshot[snapshot]
-    if report is not None:
-        by_id = {profile.snapshots[index].id: place for index, place in of_snapshot.items() if index is not None}
-        at["first"] = at["peak"] if report.moment.snapshot is None else by_id[report.moment.snapshot]
+    chosen = {"peak": select(profile, "peak"), "end": select(profile, "end"), "first": report.at}
+    for name, each in chosen.items() if found.moments else ():
+        at[name] = peaks[main_peak(profile)]["moment"] if each.snapshot is None else of_snapshot[each.snapshot]
     return {"reasons": kinds, "peaks": peaks, "at": at}
 
 
-def _balances(profile: Profile, found: Cells) -> List[Dict[str, Any]]:
+def _balances(report: Report, found: Cells) -> List[Dict[str, Any]]:
     """The balance of the whole machine, for each moment that has them."""
-    index_of = {moment.snapshot: index for index, moment in enumerate(found.moments) if moment.snapshot is not None}
+    index_of = {moment.snapshot: index for index, moment in enumerate(found.moments)}
     rows = []
-    for snapshot in sampled(profile):
-        made = memory_balance(profile, snapshot)
-        row: Dict[str, Any] = {**_fields(made, "board held"), "moment": index_of[snapshot], "doubts": doubts(made)}
+    for made in report.balances:
+        row: Dict[str, Any] = {**_fields(made, "board held"), "moment": index_of[made.snapshot], "doubts": doubts(made)}
         row["names"] = {each.field: each.named(made) for each in BALANCE}
         row["notes"] = {each.field: each.noted(made) for each in BALANCE}
         row.update((each.field, each.bytes(made)) for each in BALANCE)
@@ -471,15 +482,15 @@ def _mapped(profile: Profile, found: Cells, columns: Columns) -> List[List[str]]
 # ---- blocks ----------------------------------------------------------------------------------
 
 
-def _blocks(profile: Profile, found: Cells, share: float, columns: Columns) -> Dict[str, Any]:
-    kept = blocks(profile, max(1, int(share * 20000)))
+def _blocks(report: Report, found: Cells, share: float, columns: Columns) -> Dict[str, Any]:
+    kept = report.blocks(max(1, int(share * _MAX_BLOCKS)))
     for name in ("begin", "end", "came", "went", "bytes"):
         columns.add(f"block.{name}", [getattr(block, name) for block in kept.rows])
     columns.add("block.address", [block.address for block in kept.rows], "address")
     columns.add("block.cell", [found.cell_of[block.account] for block in kept.rows])
     return {
         "blocks_left_out": [kept.n_left_out, kept.left_out_bytes],
-        "block_thresholds": profile.block_thresholds,
+        "block_thresholds": report.profile.block_thresholds,
     }
 
 
@@ -535,11 +546,12 @@ def _leaks(report: Report) -> Optional[Dict[str, Any]]:
 # ---- the run ---------------------------------------------------------------------------------
 
 
-def _about(profile: Profile) -> Dict[str, Any]:
+def _about(report: Report) -> Dict[str, Any]:
+    profile = report.profile
     failures = sorted(profile.failures.items(), key=lambda item: (-item[1], item[0]))
     counters = counted(profile)
     return {
-        "facts": [[name, shown(text)] for name, text in about(profile)],
+        "facts": [[name, shown(text)] for name, text in report.run.facts],
         "manifest": [[shown(key), shown(text)] for key, text in sorted(profile.manifest.items())],
         "failures": [{"name": shown(name), "code": code, "calls": n} for (name, code), n in failures[:_MAX_COUNTS]],
         "counters": [[shown(key), n] for key, n in counters.odd[:_MAX_COUNTS]],
@@ -550,15 +562,15 @@ def _about(profile: Profile) -> Dict[str, Any]:
     }
 
 
-NOTHING = Statement("verdict", NOTE, "No memory is on record here.")
-
-
-def report_of(profile: Profile, names: Names) -> Optional[Report]:
-    """At the failure that ended the run, else at the peak; None without snapshots."""
-    return build_report(profile, moment_of(profile, names, None), names) if profile.snapshots else None
+def report_of(profile: Profile) -> Report:
+    """At the failure that ended the run, else at the peak."""
+    names = Names(profile)
+    return build_report(profile, moment_of(profile, names, None), names)
 
 
 def said_of(report: Report) -> List[Statement]:
+    if not report.profile.snapshots:
+        return [Statement("verdict", NOTE, "No memory is on record here.")]
     severity = ALARM if report.outcome.severity == ALARM else NOTE
     said = [Statement("verdict", severity, verdict(report))]
     said += [Statement("remark", each.severity, each.text) for each in remarks(report)]
@@ -593,21 +605,13 @@ def run_key(profile: Profile) -> str:
 
 
 def run_data(
-    profile: Profile,
-    share: float = 1.0,
-    directories: _Source = (),
-    offset: int = 0,
-    has_parent: bool = False,
-    names: Optional[Names] = None,
-    report: Optional[Report] = None,
+    report: Report, share: float = 1.0, directories: _Source = (), offset: int = 0, has_parent: bool = False
 ) -> RunData:
     """Data of one process, with that share of a page's budget. Raises TooLarge.
 
     `offset`: added to its times for the common clock of the page's processes; see cells() for `has_parent`.
     """
-    names = names or Names(profile)
-    report = report or report_of(profile, names)
-    columns = Columns()
+    profile, names, columns = report.profile, report.names, Columns()
     found = cells(profile, names, share, has_parent)
     head: Dict[str, Any] = {
         "offset": offset,
@@ -618,28 +622,26 @@ def run_data(
         "is_discrete": profile.is_discrete,
         "end_time": profile.end.time if profile.end else None,
         "board_bytes": profile.number("mem-total-bytes"),
-        "summary": _summary(said_of(report)) if report else [],
-        "leaks": _leaks(report) if report else None,
+        "summary": _summary(said_of(report)),
+        "leaks": _leaks(report),
         "temporaries": [
-            {**_fields(row, "temporaries blocks bytes"), "site": shown(row.label)}
-            for row in (report.temporaries if report else ())
+            {**_fields(row, "temporaries blocks bytes"), "site": shown(row.label)} for row in report.temporaries
         ],
         "sizes": sizes(profile, names),
         "filter": shown(profile.chosen_by),
+        "balances": _balances(report, found),
+        "others": others(report, found),
+        "overlay": overlay_sentence(report.overlay, profile.time_unit) if report.overlay else "",
+        "oom": oom(report),
+        **cells_data(profile, names, found, directories, columns),
+        **_moments(report, found, columns),
+        **events(profile),
+        **scopes(report),
+        **_blocks(report, found, share, columns),
+        **_about(report),
+        "mapped": _mapped(profile, found, columns),
+        **machine_figures(report, columns),
     }
-    head.update(cells_data(profile, names, found, directories, columns))
-    head.update(_moments(profile, found, columns, report))
-    head["balances"] = _balances(profile, found)
-    head["others"] = others(profile, found)
-    beside = report.overlay if report else None
-    head["overlay"] = overlay_sentence(beside, profile.time_unit) if beside else ""
-    head["oom"] = oom(profile, names, report)
-    head.update(events(profile))
-    head.update(scopes(profile))
-    head.update(_blocks(profile, found, share, columns))
-    head.update(_about(profile))
-    head["mapped"] = _mapped(profile, found, columns)
-    head.update(machine_figures(profile, columns))
     _timeline(profile, columns)
     head["columns"] = columns.specs
     return RunData(head, columns.bytes())

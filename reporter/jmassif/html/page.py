@@ -17,9 +17,8 @@ from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tupl
 
 from jmassif.analysis.processes import JobReport, Processes, build_job_report, join
 from jmassif.analysis.summary import LESS, Ladder, LineUsage, Report
-from jmassif.attribution.names import Names
 from jmassif.html.cells import shown
-from jmassif.html.data import NOTHING, RunData, report_of, run_data, said_of, together
+from jmassif.html.data import RunData, report_of, run_data, said_of, together
 from jmassif.model.run import Profile
 from jmassif.render.job import Statement, adjustment_rows, statements
 from jmassif.render.ladder import footnote, has_steps, rows_of as ladder_rows, title_of
@@ -132,10 +131,10 @@ def _of_job(made: JobReport) -> str:
     return f'<div class="said">{said}{bar}</div>'
 
 
-def first_screen(job: Optional[JobReport], reports: Sequence[Optional[Report]]) -> str:
+def first_screen(job: Optional[JobReport], reports: Sequence[Report]) -> str:
     """A part for each run that the page shows, in its order: the sum of several processes, and each of them."""
     screens = [_of_job(job)] if job else []
-    screens += [_of_process(each) if each else _paragraph(NOTHING) for each in reports]
+    screens += map(_of_process, reports)
     return "\n".join(
         f'<div class="first"{" hidden" if number else ""}>{text}</div>' for number, text in enumerate(screens)
     )
@@ -225,16 +224,14 @@ def fill_page(title: str, first: str, packed: bytes, is_served: bool = False, sc
 
 def page(job: Processes, directories: Optional[Sequence[str]], is_served: bool = False) -> Iterator[str]:
     """The page for the processes of a job. Raises FormatError."""
-    processes = job.members
-    share = 1.0 / len(processes)
-    names = [Names(process.profile) for process in processes]
-    reports = [report_of(process.profile, each) for process, each in zip(processes, names)]
+    share = 1.0 / len(job.members)
+    reports = [report_of(process.profile) for process in job.members]
     runs = [
-        run_data(process.profile, share, directories, process.offset, process.shares, each, report)
-        for process, each, report in zip(processes, names, reports)
+        run_data(report, share, directories, process.offset, process.shares)
+        for process, report in zip(job.members, reports)
     ]
-    title = shown(processes[0].profile.manifest.get("command", "") or "a recorded run")
-    made = build_job_report(job, names) if len(runs) > 1 else None
+    title = shown(job.members[0].profile.manifest.get("command", "") or "a recorded run")
+    made = build_job_report(job, [report.names for report in reports]) if len(runs) > 1 else None
     packed = pack(runs, title, together(made) if made else None)
     yield from fill_page(title, first_screen(made, reports), packed, is_served)
 

@@ -6,7 +6,7 @@ import zlib
 from typing import Any, Dict, List, Tuple
 
 from jmassif.analysis.processes import Processes, build_job_report, ledger_of
-from jmassif.html.data import run_data, together
+from jmassif.html.data import report_of, run_data, together
 from jmassif.html.page import pack
 from jmassif.model.process_tree import FORKED
 from tests.reporter.test_processes import ends, family, holds, joined, trace_of
@@ -34,7 +34,7 @@ def packed(job: Processes) -> str:
     runs = []
     for each in job.members:
         has_parent = each.relation == FORKED and each.parent is not None
-        runs.append(run_data(each.profile, 1.0, (), each.offset, has_parent))
+        runs.append(run_data(report_of(each.profile), 1.0, (), each.offset, has_parent))
     return base64.b64encode(zlib.compress(pack(runs, "a job", together(build_job_report(job))))).decode()
 
 
