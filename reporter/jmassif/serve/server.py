@@ -18,11 +18,10 @@ import socketserver
 import threading
 import time
 from array import array
-from collections import OrderedDict
 from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qsl
 
 from jmassif.analysis.calltree import Held, StackTree
 from jmassif.analysis.processes import join
@@ -30,7 +29,7 @@ from jmassif.attribution.names import describe
 from jmassif.html.cells import Code, shown
 from jmassif.html.data import run_key
 from jmassif.html.page import page
-from jmassif.live.run import Family, Followed, LiveRun, TailBuilder
+from jmassif.live.run import Family, Followed, LiveRun
 from jmassif.model.records import LiveBytesByAccount, side_of
 from jmassif.model.run import Profile
 from jmassif.reader.tokens import TraceError
@@ -51,10 +50,7 @@ PEAK = "peak-"
 class ServedRun(Followed):
     """Raises TraceError when it is made, and from poll()."""
 
-    def new_model(self, profile: Profile) -> TailBuilder:
-        self._branches: Optional[StackTree] = None
-        self._held: Dict[Tuple[str, int], Held] = {}
-        return super().new_model(profile)
+    _tree: Optional[StackTree] = None
 
     def poll(self) -> bool:
         """Reads all that there is; whether anything is new."""
@@ -62,19 +58,22 @@ class ServedRun(Followed):
         while not self.follower.is_all:
             is_news = super().poll() or is_news
         if is_news:
-            self._held.clear()
+            self._tree = None
             self.profile.forget(0)  # of accounts that are new, too
         return is_news
 
     @property
-    def branches(self) -> StackTree:
-        if self._branches is None or self._branches.n_nodes != len(self.profile.node_parent):
-            self._branches = StackTree(self.profile)
-            self._held.clear()
-        return self._branches
+    def tree(self) -> StackTree:
+        if self._tree is None:
+            self._tree = StackTree(self.profile)
+            self._held: Dict[str, Held] = {}
+        return self._tree
 
-    def _moment(self, at: str) -> Tuple[LiveBytesByAccount, int, int]:
-        """The composition, the number of block records, and the time. Raises KeyError."""
+    def moment(self, at: str) -> Tuple[LiveBytesByAccount, int, int]:
+        """The composition, the number of block records, and the time. Raises KeyError.
+
+        `at`: "peak-total", or the id of a snapshot.
+        """
         profile = self.profile
         if at.startswith(PEAK):
             peak = profile.peaks[at[len(PEAK) :]]
@@ -85,23 +84,13 @@ class ServedRun(Followed):
         raise KeyError(at)
 
     def held(self, at: str) -> Held:
-        """At a moment: "peak-total", or the id of a snapshot. Raises KeyError."""
-        branches = self.branches
-        key = (at, len(self.profile.snapshots))
-        if key not in self._held:
+        """Raises KeyError."""
+        tree = self.tree
+        if at not in self._held:
             while len(self._held) >= _MOMENTS_KEPT:
                 del self._held[next(iter(self._held))]
-            self._held[key] = branches.at(self._moment(at)[0])
-        return self._held[key]
-
-    def position(self, at: str) -> Tuple[int, int]:
-        """The number of records of blocks before a moment, and its time. Raises KeyError."""
-        _, position, time = self._moment(at)
-        return position, time
-
-
-class NotThere(Exception):
-    """There is no such process, place or moment."""
+            self._held[at] = tree.at(self.moment(at)[0])
+        return self._held[at]
 
 
 def _now(run: LiveRun) -> Dict[str, Any]:
@@ -129,92 +118,74 @@ class Library:
         self._runs: Dict[str, ServedRun] = {}
         self._lock = threading.Lock()  # of the runs, and of queries
         self._changed = threading.Condition()
-        self._page = b""
+        self.page = b""
         self._version = 0  # of the page
+        self._problem = ""
         self._state: Dict[str, Any] = {}
         self._n_states = 0
         self._is_closed = threading.Event()
-        self._is_news = threading.Event()
-        self._is_wanted = threading.Event()
         self._last_wanted = 0.0
         self._family.settle()
         self._make_page()
         self._publish()
 
     def start(self) -> None:
-        for work in (self._follow, self._renew):
-            threading.Thread(target=work, daemon=True).start()
+        for step in (self._follow, self._renew):
+            threading.Thread(target=self._work, args=(step,), daemon=True).start()
 
     def close(self) -> None:
         self._is_closed.set()
-        self._is_news.set()
-        self._is_wanted.set()
         with self._changed:
             self._changed.notify_all()
-
-    # ---- states --------------------------------------------------------------------------------------
-
-    def _follow(self) -> None:
-        while not self._is_closed.wait(_LOOK_SECONDS):
-            try:
-                self._family.poll(_LOOK_SECONDS)
-            except TraceError as error:
-                self._publish(str(error))
-                return
-            self._publish()
-
-    def _publish(self, problem: str = "") -> None:
-        processes = [_now(run) for run in self._family.runs]
-        with self._changed:
-            state = {"version": self._version, "processes": processes, "problem": printable(problem)}
-            if state == self._state:
-                return
-            is_news = [self._state.get(key) for key in ("processes", "problem")] != [processes, state["problem"]]
-            self._state = state
-            self._n_states += 1
-            self._changed.notify_all()
-        if is_news:
-            self._is_news.set()
-
-    def wait(self, n_seen: int, seconds: float) -> Tuple[int, Optional[Dict[str, Any]]]:
-        """The next state after so many, and their number; None: there was none for so long."""
-        self.want()
-        with self._changed:
-            self._changed.wait_for(lambda: self._n_states != n_seen or self._is_closed.is_set(), seconds)
-            return self._n_states, self._state if self._n_states != n_seen else None
 
     @property
     def is_closed(self) -> bool:
         return self._is_closed.is_set()
 
-    # ---- the page ------------------------------------------------------------------------------------
+    def want(self) -> None:
+        """A client is there: go on making pages for a while."""
+        self._last_wanted = time.monotonic()
 
-    def _renew(self) -> None:
-        while True:
-            if time.monotonic() - self._last_wanted > _WANTED_SECONDS and not self._is_closed.is_set():
-                self._is_wanted.clear()
-            self._is_wanted.wait()
-            if not self._is_news.wait(_WANTED_SECONDS):
-                continue
-            self._is_news.clear()
-            if self._is_closed.is_set():
-                return
-            begin = time.monotonic()
+    def _work(self, step: Callable[[], float]) -> None:
+        """Step after step, each after the pause that the one before asked for, until a trace is damaged."""
+        pause = _LOOK_SECONDS
+        while not self._problem and not self._is_closed.wait(pause):
             try:
-                is_new = self._make_page()
+                pause = step()
             except TraceError as error:
-                self._publish(str(error))
-                return
-            if is_new:
-                self._publish()
-            took = time.monotonic() - begin
-            if self._is_closed.wait(took * (1 - _SHARE) / _SHARE):
-                return
+                self._problem = printable(str(error))
+            self._publish()
+
+    def _follow(self) -> float:
+        self._family.poll(_LOOK_SECONDS)
+        return _LOOK_SECONDS
+
+    def _renew(self) -> float:
+        begin = time.monotonic()
+        if begin - self._last_wanted <= _WANTED_SECONDS:
+            self._make_page()
+        return max(_LOOK_SECONDS, (time.monotonic() - begin) * (1 - _SHARE) / _SHARE)
+
+    def _publish(self) -> None:
+        processes = [_now(run) for run in self._family.runs]
+        with self._changed:
+            state = {"version": self._version, "processes": processes, "problem": self._problem}
+            if state != self._state:
+                self._state = state
+                self._n_states += 1
+                self._changed.notify_all()
+
+    def wait(self, n_seen: int, seconds: float) -> Tuple[int, Optional[Dict[str, Any]]]:
+        """The next state after so many, and their number; None: there was none for so long."""
+        self.want()
+        with self._changed:
+            self._changed.wait_for(lambda: self._n_states != n_seen or self.is_closed, seconds)
+            return self._n_states, self._state if self._n_states != n_seen else None
 
     def _make_page(self) -> bool:
         """Returns whether anything is new."""
         with self._lock:
-            is_news = False
+            is_news = not self.page
             for run in list(self._family.runs):
                 try:
                     if run.name not in self._runs:
@@ -230,84 +201,54 @@ class Library:
                         raise
                     if run in self._family.runs:
                         self._family.runs.remove(run)
-            if not is_news and self._page:
-                return False
-            job = join([(name, run.profile) for name, run in self._runs.items()])
-            text = "\n".join(page(job, self._directories, True))
-        with self._changed:
-            self._page = text.encode("utf-8", "backslashreplace")
-            self._version += 1
-        return True
+            if is_news:
+                job = join([(name, run.profile) for name, run in self._runs.items()])
+                self.page = "\n".join(page(job, self._directories, True)).encode("utf-8", "backslashreplace")
+                self._version += 1
+            return is_news
 
-    @property
-    def page(self) -> bytes:
-        self.want()
-        return self._page
-
-    def want(self) -> None:
-        """A client is there: go on making pages for a while."""
-        self._last_wanted = time.monotonic()
-        self._is_wanted.set()
-
-    # ---- queries -------------------------------------------------------------------------------------
-
-    def _run(self, key: str) -> ServedRun:
-        for run in self._runs.values():
-            if run_key(run.profile) == key:
-                return run
-        raise NotThere("process")
-
-    def _query(self, key: str, at: str, node: int, answer: Callable[[ServedRun], Dict[str, Any]]) -> Dict[str, Any]:
+    def answer(self, name: str, key: str, at: str, node: int, first: int) -> Dict[str, Any]:
+        """The "children" or "blocks" of a node, from the `first` on; see docs/page.md. Raises KeyError without such a place."""
         self.want()
         with self._lock:
-            run = self._run(key)
-            if not 0 <= node < run.branches.n_nodes:
-                raise NotThere("place")
-            try:
-                found = answer(run)
-            except KeyError:
-                raise NotThere("moment")
+            run = {run_key(run.profile): run for run in self._runs.values()}[key]
+            if not 0 <= node < run.tree.n_nodes:
+                raise KeyError(node)
+            found = self._children(run, at, node, first) if name == "children" else _blocks(run, at, node, first)
             found["stack"] = [_label(run.profile, frame) for frame in list(run.profile.stack(node))[::-1]]
             return found
 
-    def children(self, key: str, at: str, node: int, first: int) -> Dict[str, Any]:
-        """The callees of a node with any memory, from the `first` on; see docs/page.md. Raises NotThere."""
+    def _children(self, run: ServedRun, at: str, node: int, first: int) -> Dict[str, Any]:
+        """The callees of a node with any memory."""
+        held = run.held(at)
+        found = run.tree.children(held, node)
+        code = Code(sources_of(run.profile, self._directories))
+        rows = []
+        for child in found[first : first + MOST_ROWS]:
+            frame = run.profile.node_frame[child]
+            rows.append(
+                {
+                    "node": child,
+                    "name": _label(run.profile, frame),
+                    "type": run.profile.frames[frame][0],
+                    "around": code.around(run.profile.frame(frame)),
+                    "children": len(run.tree.children(held, child)),
+                    **_figures(held.all, child),
+                }
+            )
+        return {"rows": rows, "n": len(found), "all": _figures(held.all, node), "own": _figures(held.own, node)}
 
-        def answer(run: ServedRun) -> Dict[str, Any]:
-            held = run.held(at)
-            found = run.branches.children(held, node)
-            code = Code(sources_of(run.profile, self._directories))
-            rows = []
-            for child in found[first : first + MOST_ROWS]:
-                frame = run.profile.node_frame[child]
-                rows.append(
-                    {
-                        "node": child,
-                        "name": _label(run.profile, frame),
-                        "type": run.profile.frames[frame][0],
-                        "around": code.around(run.profile.frame(frame)),
-                        "children": len(run.branches.children(held, child)),
-                        **_figures(held.all, child),
-                    }
-                )
-            return {"rows": rows, "n": len(found), "all": _figures(held.all, node), "own": _figures(held.own, node)}
 
-        return self._query(key, at, node, answer)
-
-    def blocks(self, key: str, at: str, node: int, first: int) -> Dict[str, Any]:
-        """The blocks of a node and of all below it. Raises NotThere."""
-
-        def answer(run: ServedRun) -> Dict[str, Any]:
-            profile = run.profile
-            found = run.branches.blocks(node, *run.position(at))
-            rows: List[Dict[str, Any]] = []
-            for block in found[first : first + MOST_ROWS]:
-                _, kind, owner = profile.accounts[block.account]
-                row = {"begin": block.begin, "address": f"{block.address:x}", "bytes": block.bytes}
-                rows.append({**row, "kind": kind, "owner": owner, "side": side_of(kind) or ""})
-            return {"rows": rows, "n": len(found), "bytes": sum(block.bytes for block in found)}
-
-        return self._query(key, at, node, answer)
+def _blocks(run: ServedRun, at: str, node: int, first: int) -> Dict[str, Any]:
+    """The blocks of a node and of all below it."""
+    _, position, time_ = run.moment(at)
+    found = run.tree.blocks(node, position, time_)
+    rows: List[Dict[str, Any]] = []
+    for block in found[first : first + MOST_ROWS]:
+        _, kind, owner = run.profile.accounts[block.account]
+        row = {"begin": block.begin, "address": f"{block.address:x}", "bytes": block.bytes}
+        rows.append({**row, "kind": kind, "owner": owner, "side": side_of(kind) or ""})
+    return {"rows": rows, "n": len(found), "bytes": sum(block.bytes for block in found)}
 
 
 def _label(profile: Profile, frame: int) -> str:
@@ -359,9 +300,9 @@ class Server(socketserver.ThreadingMixIn, HTTPServer):
     def __init__(self, library: Library, port: int) -> None:
         self.library = library
         self.token = secrets.token_urlsafe(_TOKEN_BYTES)
-        self.places = threading.BoundedSemaphore(_MOST_REQUESTS)
         self.listeners = threading.BoundedSemaphore(_MOST_LISTENERS)
-        self._strangers: "OrderedDict[socket.socket, float]" = OrderedDict()  # without a token so far, since when
+        # Open connections, and since when those have been open that have not shown the token.
+        self._open: Dict[socket.socket, Optional[float]] = {}
         self._lock = threading.Lock()
         super().__init__((HOST, port), _Handler)
 
@@ -375,12 +316,12 @@ class Server(socketserver.ThreadingMixIn, HTTPServer):
         return f"{HOST}:{self.server_address[1]}", f"localhost:{self.server_address[1]}"
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        has_place = self.places.acquire(blocking=False)
-        if not has_place and self._drop_strangers(1):
-            has_place = self.places.acquire(timeout=1.0)
+        self._drop_strangers(len(self._open) + 1 - _MOST_REQUESTS)
+        with self._lock:
+            has_place = len(self._open) < _MOST_REQUESTS
+            if has_place:
+                self._open[request] = time.monotonic()
         if has_place:
-            with self._lock:
-                self._strangers[request] = time.monotonic()
             super().process_request(request, client_address)
             return
         with suppress(OSError):
@@ -392,28 +333,25 @@ class Server(socketserver.ThreadingMixIn, HTTPServer):
         try:
             super().process_request_thread(request, client_address)
         finally:
-            self.know(request)
-            self.places.release()
+            with self._lock:
+                self._open.pop(request, None)
 
     def know(self, request: socket.socket) -> None:
-        """It has shown the token, or is gone."""
+        """It has shown the token."""
         with self._lock:
-            self._strangers.pop(request, None)
+            if request in self._open:
+                self._open[request] = None
 
-    def _drop_strangers(self, least: int) -> int:
-        """Drops the `least` oldest connections without a token, and all that are too old; how many."""
-        now = time.monotonic()
+    def _drop_strangers(self, least: int) -> None:
+        """Drops the `least` oldest connections without a token, and all that are too old."""
+        too_old = time.monotonic() - _TOKEN_SECONDS
         with self._lock:
-            dropped = [
-                request
-                for place, (request, begin) in enumerate(self._strangers.items())
-                if place < least or now - begin > _TOKEN_SECONDS
-            ]
-            for request in dropped:
-                del self._strangers[request]
-                with suppress(OSError):
-                    request.shutdown(socket.SHUT_RDWR)  # its thread closes it
-        return len(dropped)
+            strangers = [(request, begin) for request, begin in self._open.items() if begin is not None]
+            for place, (request, begin) in enumerate(strangers):
+                if place < least or begin < too_old:
+                    del self._open[request]
+                    with suppress(OSError):
+                        request.shutdown(socket.SHUT_RDWR)  # its thread closes it
 
     def service_actions(self) -> None:
         """Called twice a second."""
@@ -458,6 +396,7 @@ class _Handler(BaseHTTPRequestHandler):
         try:
             name, query = self._asked()
             if name == "":
+                self.server.library.want()
                 self._send(200, "text/html; charset=utf-8", self.server.library.page, _FRAMES)
             elif name == "events":
                 self._stream_events()
@@ -485,26 +424,22 @@ class _Handler(BaseHTTPRequestHandler):
         if path == f"/{begin}":
             raise _Refused(404, "the page's address ends in a slash")
         try:
-            query = parse_qs(urlsplit(f"?{rest}").query, strict_parsing=bool(rest), max_num_fields=8)
+            pairs = parse_qsl(rest, strict_parsing=bool(rest), max_num_fields=8)
         except ValueError:
             raise _Refused(400, "no parameters")
-        if any(len(values) != 1 for values in query.values()):
+        if len(pairs) != len(dict(pairs)):
             raise _Refused(400, "a parameter comes twice")
-        return tail, {key: values[0] for key, values in query.items()}
+        return tail, dict(pairs)
 
     def _answer(self, name: str, query: Dict[str, str]) -> None:
         if set(query) - {"process", "at", "node", "first"}:
             raise _Refused(400, "no such parameter")
         numbers = [query.get(key, "0") for key in ("node", "first")]
-        if not all(re.fullmatch("[0-9]+", number) for number in numbers):
+        if not all(re.fullmatch("[0-9]{1,20}", number) for number in numbers):
             raise _Refused(400, "no number")
-        if any(len(number) > 12 for number in numbers):
-            raise _Refused(404, "beyond all places")
-        library = self.server.library
-        ask = library.children if name == "children" else library.blocks
         try:
-            found = ask(query.get("process", ""), query.get("at", ""), int(numbers[0]), int(numbers[1]))
-        except NotThere:
+            found = self.server.library.answer(name, query.get("process", ""), query.get("at", ""), *map(int, numbers))
+        except KeyError:
             raise _Refused(404, "not there")
         text = json.dumps(found, separators=(",", ":")).encode("utf-8")
         self._send(200, "application/json", text, _POLICY)
