@@ -32,7 +32,7 @@ MODELS = """summary.build_report summary.default_moment summary.moment_of proces
     compare.compare compare.measure budgets.judge budgets.parse_budget budgets.parse_budgets
     range_diff.between device_history.device_history""".split()
 ASKING = set(
-    """cli/top.py
+    """
     html/data.py
     render/failures.py render/lines.py
     render/system.py render/text.py""".split()

@@ -13,7 +13,6 @@ from jmassif.analysis.moments import select
 from jmassif.live.run import Family, LiveRun
 from jmassif.cli.top import Watching
 from jmassif.reader.builder import load_file
-from jmassif.render.ladder import shown_numbers
 from tests.reporter.commands import jm_print
 from tests.reporter.traces import Trace, small_training_run
 
@@ -68,9 +67,9 @@ def test_the_reader_goes_from_process_to_process(tmp_path: Path) -> None:
     trace_of(11, 10).save(tmp_path, "jmassif.out.11")
     watching = Watching(Family([str(trace_of(10).save(tmp_path, "jmassif.out.10"))]))
     watching.family.settle()
-    assert watching.screen().pid == 10 and [each.pid for each in watching.screen().processes] == [10, 11]
-    assert watching.press("tab") and watching.screen().pid == 11
-    assert watching.press("tab") and watching.screen().pid == 10
+    assert watching.screen().report.pid == 10 and [each.pid for each in watching.screen().processes] == [10, 11]
+    assert watching.press("tab") and watching.screen().report.pid == 11
+    assert watching.press("tab") and watching.screen().report.pid == 10
     assert not watching.press("q")
 
 
@@ -79,14 +78,14 @@ def test_a_paused_screen_stays_while_the_run_goes_on(tmp_path: Path) -> None:
     path = trace.save(tmp_path, "jmassif.out.10")
     watching = Watching(Family([str(path)]))
     watching.family.settle()
-    assert watching.screen().pools[0].host == 10000
+    assert watching.screen().report.pools[0].host == 10000
     watching.press("p")
     trace.snapshot(5, "time", {1: (77000, 1)})
     path.write_bytes(trace.bytes())
     watching.family.settle()
-    assert watching.screen().is_paused and watching.screen().pools[0].host == 10000
+    assert watching.screen().is_paused and watching.screen().report.pools[0].host == 10000
     watching.press("p")
-    assert not watching.screen().is_paused and watching.screen().pools[0].host == 77000
+    assert not watching.screen().is_paused and watching.screen().report.pools[0].host == 77000
 
 
 def test_lines_are_sorted_as_the_reader_asks(tmp_path: Path) -> None:
@@ -99,7 +98,7 @@ def test_lines_are_sorted_as_the_reader_asks(tmp_path: Path) -> None:
     watching.family.settle()
 
     def first() -> Any:
-        return watching.screen().lines[0]
+        return watching.screen().report.lines[0]
 
     assert first().name == "large (a.c:2)"
     trace.snapshot(20000, "time", {small: (300, 1)})
@@ -126,10 +125,10 @@ def test_events_tell_of_failures_peaks_and_marks(tmp_path: Path) -> None:
     run = LiveRun(str(trace.save(tmp_path, "jmassif.out.10")))
     while not run.follower.is_all:
         run.poll()
-    texts = [event.text for event in run.events]
+    texts = [event.text for event in run.report("held", 1).events]
     assert texts[0] == r"mark: epoch\x1b[2J 1"
     assert texts[1] == "out of memory: cudaMalloc, 512 MiB asked for, at take (a.c:5)"
-    assert texts[2:] == ["new peak: 300 MiB", "ended, status 3"]
+    assert texts[2:] == ["peak: 300 MiB", "ended, status 3"]
 
 
 def test_a_process_that_was_killed_is_said_to_be_gone(tmp_path: Path) -> None:
@@ -149,7 +148,7 @@ def test_a_process_that_was_killed_is_said_to_be_gone(tmp_path: Path) -> None:
     process.kill()
     process.wait()
     # It wrote nothing, and yet there is something new to be seen.
-    assert watching.poll(1.0) and watching.screen().state.startswith("killed") and not watching.poll(1.0)
+    assert watching.poll(1.0) and watching.screen().report.state.startswith("killed") and not watching.poll(1.0)
     assert run.state == "killed (no end record)" and not run.is_running
     for name, key, host in (
         ("2", f"{os.getpid()}.1", socket.gethostname()),
@@ -194,16 +193,16 @@ def test_a_process_that_calls_exec_is_shown_as_its_next_program(tmp_path: Path) 
     path.rename(name)
     watching = Watching(Family([name]))
     watching.family.settle()
-    assert watching.screen().state == "running" and watching.screen().pools[0].host == 7000
+    assert watching.screen().report.state == "running" and watching.screen().report.pools[0].host == 7000
     shell.snapshot(4, "exec")
     Path(name).write_bytes(shell.bytes())
     program(2, 9000).save(tmp_path, f"jmassif.out.{os.getpid()}.2")
     watching.family.settle()
     watching.screen()
     assert [run.state for run in watching.family.runs] == ["became another program", "running"]
-    assert watching.screen().pools[0].host == 9000 and watching.screen().lines[0].name == "main2 (a.c:9)"
+    assert watching.screen().report.pools[0].host == 9000 and watching.screen().report.lines[0].name == "main2 (a.c:9)"
     watching.press("tab")
-    assert watching.screen().state == "became another program"
+    assert watching.screen().report.state == "became another program"
 
 
 def test_growth_is_that_of_the_last_ten_seconds_of_the_run(tmp_path: Path) -> None:
@@ -216,7 +215,7 @@ def test_growth_is_that_of_the_last_ten_seconds_of_the_run(tmp_path: Path) -> No
     run = LiveRun(str(trace.save(tmp_path, "jmassif.out.10")))
     while not run.follower.is_all:
         run.poll()
-    assert {line.name: line.grown for line in run.lines("grown", 9)} == {"leak (a.c:1)": 1000, "late (a.c:2)": 14}
+    assert {line.name: line.grown for line in run.sums.lines("grown", 9)} == {"leak (a.c:1)": 1000, "late (a.c:2)": 14}
 
 
 def test_mapped_files_and_functions_without_symbols_are_a_line_each(tmp_path: Path) -> None:
@@ -235,7 +234,7 @@ def test_mapped_files_and_functions_without_symbols_are_a_line_each(tmp_path: Pa
     run = LiveRun(str(trace.save(tmp_path, "jmassif.out.10")))
     while not run.follower.is_all:
         run.poll()
-    lines = {line.name: line.bytes for line in run.lines("held", 9)}
+    lines = {line.name: line.bytes for line in run.sums.lines("held", 9)}
     assert lines == {"(no debug symbols) (libtorch.so)": 11000, "mapped files": 110}
 
 
@@ -248,7 +247,4 @@ def test_the_ladder_of_now_is_the_reports(tmp_path: Path) -> None:
     watching.family.settle()
     profile = load_file(str(path))
     chosen = select(profile, "last")
-    run = watching.run
-    assert ladders(run.profile, chosen._replace(composition={}), run.owners()) == ladders(profile, chosen)
-    (ladder,) = ladders(profile, chosen)
-    assert [row.number for row in watching.screen().ladders[0].rows] == shown_numbers(ladder)
+    assert watching.screen().report.ladders == ladders(profile, chosen)

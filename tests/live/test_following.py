@@ -39,7 +39,7 @@ def owners_of(profile: Profile, composition: LiveBytesByAccount) -> Dict[str, Tu
 
 
 def known(run: LiveRun) -> Dict[str, Tuple[int, int]]:
-    return {row.name: (row.usage.host_bytes, row.usage.device_bytes) for row in run.owners()}
+    return {row.name: (row.usage.host_bytes, row.usage.device_bytes) for row in run.sums.owners()}
 
 
 def read_all(run: LiveRun) -> None:
@@ -129,7 +129,7 @@ def test_lines_add_up_to_what_is_held(tmp_path: Path) -> None:
     path.write_bytes(SMALL)
     run = LiveRun(str(path))
     read_all(run)
-    lines = run.lines("held", 1 << 20)
+    lines = run.sums.lines("held", 1 << 20)
     assert len(lines) > 10 and sum(line.bytes for line in lines) == run.now().host + run.now().device > 0
 
 

@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What jmassif top draws is a function of what is held and of the screen's size: here without a terminal."""
 
-from typing import List
+from typing import Any, List
 
 import pytest
 
 from jmassif.analysis.aggregate import Usage, UsageRow
-from jmassif.live.run import MARK, MEMORY, Event, LineUsage
+from jmassif.analysis.ladder import LESS, SUM, Ladder, Rung
+from jmassif.live.run import Event, LineUsage, LiveReport, Now, Pool
 from jmassif.render.graph import Point
 from jmassif.render.layout import Line
-from jmassif.render.ladder import LadderRow, LadderRows
-from jmassif.render.top import Pool, Process, Screen, draw, frame, width_of
+from jmassif.render.top import Process, Screen, draw, frame, width_of
 
 MIB = 1 << 20
 OWNERS = [
@@ -19,30 +19,34 @@ OWNERS = [
 ]
 OWNERS += [UsageRow(f"owner{number}", Usage((20 - number) * MIB)) for number in range(20)]
 LINES = [LineUsage(f"train.py:{number} (train)", (100 - number) * MIB, 0, number) for number in range(100)]
-LADDER = LadderRows(
-    "LADDER (MiB)",
-    [
-        LadderRow("the program", 1200, True),
-        LadderRow("- runtime: context", 600, False),
-        LadderRow("= tensors", 600, True),
-    ],
-)
-SCREEN = Screen(
+RUNGS = [
+    Rung("program", SUM, 1200 * MIB),
+    Rung("runtime", LESS, 600 * MIB, parts=[("context", 600 * MIB)]),
+    Rung("own-code", SUM, 600 * MIB, parts=[("tensor", 600 * MIB)]),
+]
+REPORT = LiveReport(
     command="python3 train.py",
     pid=4711,
     state="running",
     is_running=True,
+    is_pytorch=False,
     unit="ms",
-    time=61000,
+    now=Now(61000, 400 * MIB, 800 * MIB, 1300 * MIB, 60000),
     pools=[Pool("memory", 400 * MIB, 800 * MIB, 400 * MIB, 4000 * MIB)],
-    peak=(1300 * MIB, 60000),
     owners=OWNERS,
-    ladders=[LADDER],
+    ladders=[Ladder("", 61000, None, RUNGS, {})],
     lines=LINES,
-    points=[Point(at * 1000, at * MIB, at * 2 * MIB, at * 3 * MIB) for at in range(61)],
-    events=[Event(1000, MARK, "mark: one"), Event(2000, MEMORY, "out of memory: cudaMalloc, 512 MiB asked for")],
+    events=[Event(1000, "mark: one"), Event(2000, "out of memory: cudaMalloc, 512 MiB asked for", True)],
 )
+POINTS = [Point(at * 1000, at * MIB, at * 2 * MIB, at * 3 * MIB) for at in range(61)]
+SCREEN = Screen(REPORT, POINTS)
 SEVERAL = SCREEN._replace(processes=[Process(4711 + n, f"process {n}", n * MIB, "running") for n in range(9)])
+EMPTY = Screen(REPORT._replace(owners=[], lines=[], events=[]), [])
+
+
+def of(**fields: Any) -> Screen:
+    """The screen of a report with other fields."""
+    return SCREEN._replace(report=REPORT._replace(**fields))
 
 
 def text(lines: List[Line]) -> str:
@@ -51,7 +55,7 @@ def text(lines: List[Line]) -> str:
 
 @pytest.mark.parametrize(
     "screen",
-    [SCREEN, SEVERAL, SCREEN._replace(is_help=True), SCREEN._replace(owners=[], lines=[], points=[], events=[])],
+    [SCREEN, SEVERAL, SCREEN._replace(is_help=True), EMPTY],
 )
 @pytest.mark.parametrize(
     "width, height", [(80, 24), (200, 60), (79, 23), (40, 10), (20, 5), (10, 3), (1, 1), (80, 2), (300, 7)]
@@ -64,9 +68,7 @@ def test_it_fits_any_screen(screen: Screen, width: int, height: int) -> None:
 
 
 def test_wide_characters_count_twice() -> None:
-    screen = SCREEN._replace(
-        command="訓練" * 50, lines=[LineUsage("重み" * 50, MIB, 0, 0)], events=[Event(1, MARK, "印" * 80)]
-    )
+    screen = of(command="訓練" * 50, lines=[LineUsage("重み" * 50, MIB, 0, 0)], events=[Event(1, "印" * 80)])
     lines = draw(screen, 80, 24)
     assert "訓練" in text(lines) and "重み" in text(lines) and all(width_of(line) <= 80 for line in lines)
 
@@ -106,12 +108,12 @@ def test_bars_are_as_long_as_their_shares() -> None:
 
 
 def test_what_is_there_at_all_shows_in_a_bar() -> None:
-    bar = draw(SCREEN._replace(pools=[Pool("memory", 1, 1, 1, 1 << 40)]), 80, 24)[1]
+    bar = draw(of(pools=[Pool("memory", 1, 1, 1, 1 << 40)]), 80, 24)[1]
     assert [bar.count(character) for character in ":@#"] == [1, 1, 1]
 
 
 def test_owners_that_do_not_fit_are_one_row_and_nothing_is_lost() -> None:
-    lines = draw(SCREEN._replace(events=[], ladders=[]), 50, 14)
+    lines = draw(of(events=[], ladders=[]), 50, 14)
     rows = [line for line in lines if " smaller" in line]
     assert len(rows) == 1
     n = int(rows[0].split()[0])
@@ -121,7 +123,7 @@ def test_owners_that_do_not_fit_are_one_row_and_nothing_is_lost() -> None:
 
 def test_the_timeline_shows_its_highest_column() -> None:
     spike = [Point(at, 10, 0, 1000 if at == 500 else 10) for at in range(0, 1001, 10)]
-    lines = draw(SCREEN._replace(points=spike, peak=(1000, 500)), 80, 24)
+    lines = draw(SCREEN._replace(points=spike), 80, 24)
     above = [line for line in lines if "'" in line]
     assert above and len({line.index("'") for line in above}) == 1
 
@@ -148,7 +150,7 @@ def test_a_frame_that_is_printed_has_no_keys() -> None:
 
 
 def test_help_and_a_pause_are_seen() -> None:
-    assert "pause, and go on" in text(draw(SCREEN._replace(is_help=True), 80, 24))
+    assert "scroll lines" in text(draw(SCREEN._replace(is_help=True), 80, 24))
     assert "PAUSED" in draw(SCREEN._replace(is_paused=True), 80, 24)[0]
 
 

@@ -88,7 +88,7 @@ def test_a_growing_trace_in_a_terminal(tmp_path: Path, terminal: Any) -> None:
     screen.keys("s")
     screen.wait(lambda text: "LINE, by growth" in text)
     screen.keys("?")
-    screen.wait(lambda text: "pause, and go on" in text)
+    screen.wait(lambda text: "scroll lines" in text)
     screen.keys("?", "p")
     screen.wait(lambda text: "PAUSED" in text)
     screen.resize(50, 12)

@@ -13,21 +13,17 @@ import time
 from contextlib import suppress
 from typing import Any, Dict, Iterator, List, Optional, Sequence, Set
 
-from jmassif.analysis.ladder import ladders
-from jmassif.analysis.moments import Moment
 from jmassif.cli import common
 from jmassif.cli.common import Parser, Problem
 from jmassif.cli.options import add_traces, number, shown_name, traces_of
 from jmassif.cli.terminal import coloured, is_terminal, wants_colour
 from jmassif.live.run import EXECED, ORDERS, Family, LiveRun
-from jmassif.model.run_info import is_pytorch
 from jmassif.reader.input import STDIN
 from jmassif.reader.tokens import TraceError
 from jmassif.render import layout as roles
-from jmassif.render.graph import Point
-from jmassif.render.ladder import rows_of
+from jmassif.render.graph import timeline_points
 from jmassif.render.layout import Line
-from jmassif.render.top import Pool, Process, Screen, draw, frame
+from jmassif.render.top import Process, Screen, draw, frame
 from jmassif.units import printable, size
 
 try:
@@ -35,61 +31,16 @@ try:
 except ImportError:  # not every Python has it
     curses = None  # type: ignore[assignment]
 
-# Enough to scroll through.
-_MOST_LINES = 200
+_MOST_LINES = 200  # to scroll through
 _PAGE = 5
-
-
-def _available() -> Optional[int]:
-    """Available memory of this machine in bytes."""
-    try:
-        with open("/proc/meminfo", encoding="ascii") as file:
-            rows = dict(line.split(":", 1) for line in file)
-        return int(rows["MemAvailable"].split()[0]) * 1024
-    except (OSError, ValueError, KeyError, IndexError):
-        return None
-
-
-def _pools(run: LiveRun) -> List[Pool]:
-    now, profile = run.now(), run.profile
-
-    def figure(name: str) -> Optional[int]:
-        return profile.system_at(name, now.time)
-
-    total = figure("mem-total") or profile.number("mem-total-bytes") or 0
-    available = _available() if run.is_here and run.is_running else figure("mem-available")
-    used = max(0, total - available) if available is not None else 0
-    if not profile.is_discrete:
-        return [Pool("memory", now.host, now.device, max(0, used - now.host - now.device), total)]
-    device_total, free = figure("device-total") or 0, figure("device-free")
-    device_used = max(0, device_total - free) if free is not None else 0
-    pools = [Pool("memory", now.host, 0, max(0, used - now.host), total)]
-    if now.device or device_total:
-        pools.insert(0, Pool("device", 0, now.device, max(0, device_used - now.device), device_total))
-    return pools
-
-
-def _points(run: LiveRun) -> List[Point]:
-    points = [Point(*row) for row in zip(*run.profile.timeline)]
-    now = run.now()
-    # The peak is exact, and may lie between two rows.
-    if points and now.peak:
-        points.append(Point(now.peak_time, 0, 0, now.peak))
-        points.sort(key=lambda point: point.time)
-    return points
-
-
-def _command(run: LiveRun) -> str:
-    return printable(run.profile.manifest.get("command", "") or run.name)
+_STEPS = {"up": -1, "down": 1, "page up": -_PAGE, "page down": _PAGE}
 
 
 def _process(run: LiveRun) -> Process:
-    manifest = run.profile.manifest
-    words = _command(run)
-    if "forked-from" in manifest:
-        words = f"forked from {printable(manifest['forked-from'])}, which had {size(run.inherited)}"
+    parent = run.profile.manifest.get("forked-from")
+    text = f"forked from {printable(parent)}, which had {size(run.inherited)}" if parent else run.command
     now = run.now()
-    return Process(run.pid, words, now.host + now.device, run.state)
+    return Process(run.pid, text, now.host + now.device, run.state)
 
 
 class Watching:
@@ -130,71 +81,40 @@ class Watching:
         self.chosen = max(same, key=lambda number: runs[number].profile.number("start-unix-ms") or 0)
         self.offset = 0
 
-    # ---- keys ----------------------------------------------------------------------------------------
-
     def press(self, key: str) -> bool:
-        """Takes a key by its name; returns False to quit."""
-        if key in ("q", "Q"):
-            return False
-        if key in ("p", " "):
+        """Take a key by its name; False to quit."""
+        if key == "p":
             self.is_paused = not self.is_paused
+        elif key == "?":
+            self.is_help = not self.is_help
         elif key == "s":
             self.order = ORDERS[(ORDERS.index(self.order) + 1) % len(ORDERS)]
             self.offset = 0
         elif key == "tab":
-            self.chosen = (min(self.chosen, len(self.family.runs) - 1) + 1) % len(self.family.runs)
+            self.chosen = (self.family.runs.index(self.run) + 1) % len(self.family.runs)
             self.offset = 0
-        elif key in ("h", "?"):
-            self.is_help = not self.is_help
-        else:
-            step = {"up": -1, "k": -1, "down": 1, "j": 1, "page up": -_PAGE, "page down": _PAGE}.get(key, 0)
-            self.offset = max(0, min(self.offset + step, _MOST_LINES - 1))
-        return True
-
-    # ---- what is shown -------------------------------------------------------------------------------
+        self.offset += _STEPS.get(key, 0)
+        return key != "q"
 
     def screen(self) -> Screen:
         """The present; of a paused one the past, with the reader's present choices."""
-        if self.is_paused and self._drawn is not None:
-            self._drawn = self._drawn._replace(is_paused=True, is_help=self.is_help, offset=self._offset(self._drawn))
-        else:
+        if self._drawn is None or not self.is_paused:
             self._follow_exec()
-            self._drawn = self._screen()
-        return self._drawn
+            self._drawn = self._present()
+        self.offset = max(0, min(self.offset, len(self._drawn.report.lines) - 1))
+        return self._drawn._replace(offset=self.offset, is_paused=self.is_paused, is_help=self.is_help)
 
-    def _offset(self, screen: Screen) -> int:
-        self.offset = max(0, min(self.offset, len(screen.lines) - 1))
-        return self.offset
-
-    def _screen(self) -> Screen:
-        run = self.run
-        runs = self.family.runs
-        now = run.now()
-        rows = sorted(run.owners(), key=lambda row: -row.bytes)
-        chosen = Moment("now", now.time, {}, len(run.profile.snapshots) - 1)
-        screen = Screen(
-            command=_command(run),
-            pid=run.pid,
-            state=run.state,
-            is_running=run.is_running,
-            unit=run.profile.time_unit,
-            time=now.time,
-            pools=_pools(run),
-            peak=(now.peak, now.peak_time),
-            ladders=[rows_of(is_pytorch(run.profile), each) for each in ladders(run.profile, chosen, rows)],
-            owners=rows,
-            lines=run.lines(self.order, _MOST_LINES),
-            points=_points(run),
-            events=list(run.events),
+    def _present(self) -> Screen:
+        run, runs = self.run, self.family.runs
+        return Screen(
+            report=run.report(self.order, _MOST_LINES),
+            points=timeline_points(run.profile),
             processes=[_process(each) for each in runs] if len(runs) > 1 else [],
-            chosen=min(self.chosen, len(runs) - 1),
+            chosen=runs.index(run),
             n_left_out=self.family.n_left_out,
             order=self.order,
-            is_paused=self.is_paused,
-            is_help=self.is_help,
             note=printable("".join(self.family.lost[-1:])),
         )
-        return screen._replace(offset=self._offset(screen))
 
 
 # ---- the command ------------------------------------------------------------------------------

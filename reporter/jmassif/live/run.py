@@ -4,8 +4,8 @@
 A child's trace lies beside its parent's, under a name with another number in the place of the parent's. The manifest of a
 new file of such a name says whether it is a child's; others are closed again.
 
-Sums by owner and by line are kept up to date record by record: a balance that changes adds its difference to its owner's, and
-to that of its *line*, the Python line to charge or, without one, the frame to blame. Nothing walks through accounts.
+Sums by type of account and by line are kept up to date record by record, as a walk through all accounts takes long. A *line* is the
+Python line to charge or, without one, the frame to blame.
 """
 
 import heapq
@@ -14,12 +14,15 @@ import re
 import time
 from array import array
 from collections import deque
+from contextlib import suppress
+from copy import copy
 from operator import add, sub
-from typing import Any, Callable, Deque, Dict, List, NamedTuple, Optional, Sequence, Set, Tuple, Union
+from typing import Any, Callable, Deque, Dict, List, NamedTuple, Optional, Sequence, Set, Tuple
 
 from jmassif.analysis.aggregate import Usage, UsageRow
-from jmassif.analysis.moments import main_peak
-from jmassif.analysis.oom import call_of
+from jmassif.analysis.ladder import Ladder, ladders
+from jmassif.analysis.moments import Moment, main_peak
+from jmassif.analysis.oom import call_of, is_pytorch
 from jmassif.attribution.blame import NO_SYMBOLS, Innermost, Sites, base_name
 from jmassif.attribution.names import describe
 from jmassif.attribution.packages import INSTALLED, OWN
@@ -33,34 +36,22 @@ from jmassif.units import printable, size
 
 # ---- builders ---------------------------------------------------------------------------------
 
-# Two sums a name, host and device side by side; the first pair is for accounts that do not count.
-_NOWHERE = 0
-# A line's growth is that of the run's last so many milliseconds, of sums that are kept once a second.
-GROWTH_MS = 10000
-_STEP_MS = 1000
-
-
-# Labels of lines that are several frames.
-MAPPED_FILES = "mapped files"
-
-_READ = ("m", "t", "S", "P", "E", "A", "Z")  # by Totals
-
 
 class TailBuilder(Builder):
     """A builder that can undo a tail: a snapshot, a row of totals, and the balances and peaks in it."""
 
+    CHANGED: Tuple[str, ...] = ("by_kind", "live_bytes", "clock", "snapshot_ids")  # fields that a tail changes
+
     def checkpoint(self) -> Callable[[], None]:
         """A function that goes back to this state."""
         profile = self.profile
-        n_snapshots, n_rows = len(profile.snapshots), len(profile.timeline.time)
-        kept = (dict(self.by_kind), self.live_bytes[:], self.clock, dict(profile.peaks), set(self.snapshot_ids))
+        n_snapshots, n_rows, peaks = len(profile.snapshots), len(profile.timeline.time), dict(profile.peaks)
+        kept = {name: copy(getattr(self, name)) for name in self.CHANGED}
 
         def undo() -> None:
-            self.by_kind, self.live_bytes, self.clock = kept[:3]
+            vars(self).update(kept)
             self.group = None
-            profile.peaks = kept[3]
-            for id_ in set(self.snapshot_ids) - kept[4]:
-                del self.snapshot_ids[id_]
+            profile.peaks = peaks
             del profile.snapshots[n_snapshots:]
             for column in profile.timeline:
                 del column[n_rows:]
@@ -69,22 +60,25 @@ class TailBuilder(Builder):
         return undo
 
 
+# A line's growth is that of the run's last so many milliseconds, of sums that are kept once a second.
+GROWTH_MS = 10000
+_STEP_MS = 1000
+MAPPED_FILES = "mapped files"
+
+
 class Sums(TailBuilder):
     """Builds a profile as every reader does, with sums beside it."""
 
+    CHANGED = TailBuilder.CHANGED + ("by_type", "by_line", "_history")
+
     def __init__(self, profile: Profile) -> None:
         super().__init__(profile)
-        self.by_owner = array("q", [0, 0])
+        self.by_type = array("q", [0])  # of accounts
+        # Two sums a line, host and device; the first pair is for accounts that do not count.
         self.by_line = array("q", [0, 0])
         self._history: Deque[Tuple[int, "array[int]"]] = deque()  # times, and `by_line` then
-        self._owners: List[str] = [""]
-        self._lines: List[Tuple[str, int]] = [("", 0)]  # a label, or a frame
-        self._labels: Dict[int, str] = {}
-        self._owner_places: Dict[Tuple[str, str], int] = {}  # by kind and owner
-        self._line_places: Dict[Tuple[str, int], int] = {}
-        # The places of the two sums of each account.
-        self._owner_of = array("I", [_NOWHERE])
-        self._line_of = array("I", [_NOWHERE])
+        self._lines: Dict[Tuple[str, int], int] = {("", 0): 0}  # the place of each label or frame in `by_line`
+        self._line_of = array("I", [0])  # likewise of each account
         self._own: Set[int] = set()
         self._installed: Set[int] = set()
         self._innermost = (Innermost(profile, self._own), Innermost(profile, self._installed))
@@ -97,24 +91,31 @@ class Sums(TailBuilder):
             if rank in (OWN, INSTALLED):
                 (self._own if rank == OWN else self._installed).add(id_)
 
-    def checkpoint(self) -> Callable[[], None]:
-        undo_records = super().checkpoint()
-        self._place_new()
-        by_owner, by_line, history = self.by_owner[:], self.by_line[:], self._history.copy()
+    def account_type(self, id_: int, kind: str, owner: str) -> None:
+        super().account_type(id_, kind, owner)
+        self.by_type.append(0)
 
-        def undo() -> None:
-            undo_records()
-            self.by_owner, self.by_line, self._history = by_owner, by_line, history
-
-        return undo
+    def accounts(self, rows: "array[int]") -> None:
+        super().accounts(rows)
+        for innermost in self._innermost:
+            innermost.extend()
+        accounts = self.profile.accounts
+        for account in range(len(self._line_of), len(accounts)):
+            node, kind, _ = accounts[account]
+            side = side_of(kind)
+            place = self._lines.setdefault(self._line(node, kind, side), len(self.by_line)) if side else 0
+            if place == len(self.by_line):
+                self.by_line.extend((0, 0))
+            self._line_of.append(place + (side == "device"))
 
     def changes(self, rows: "array[int]") -> None:
-        self._place_new()
-        live, n_known = self.live_bytes, len(self._owner_of)
-        for account, n_bytes in zip(rows[0 :: Changes.WIDTH], rows[1 :: Changes.WIDTH]):
-            if account < n_known and n_bytes != live[account]:
-                more = n_bytes - live[account]
-                self.by_owner[self._owner_of[account]] += more
+        accounts = rows[0 :: Changes.WIDTH]
+        self.check_defined(accounts)
+        live, types = self.live_bytes, self.profile.accounts.type_numbers
+        for account, n_bytes in zip(accounts, rows[1 :: Changes.WIDTH]):
+            more = n_bytes - live[account]
+            if more:
+                self.by_type[types[account]] += more
                 self.by_line[self._line_of[account]] += more
         super().changes(rows)
 
@@ -126,48 +127,14 @@ class Sums(TailBuilder):
                 history.popleft()
             history.append((time, self.by_line[:]))
 
-    def _place_new(self) -> None:
-        accounts = self.profile.accounts
-        if len(self._owner_of) == len(accounts):
-            return
-        for innermost in self._innermost:
-            innermost.extend()
-        for account in range(len(self._owner_of), len(accounts)):
-            node, kind, owner = accounts[account]
-            side = side_of(kind)
-            if side is None:
-                self._owner_of.append(_NOWHERE)
-                self._line_of.append(_NOWHERE)
-                continue
-            place = self._owner_places.get((kind, owner))
-            if place is None:
-                place = self._owner_places[kind, owner] = self._owner_place(owner, side)
-            self._owner_of.append(place)
-            self._line_of.append(self._line_place(node, kind, side))
-
-    def _owner_place(self, owner: str, side: str) -> int:
-        if owner not in self._owners[1:]:
-            self._owners.append(owner)
-            self.by_owner.extend((0, 0))
-        return 2 * self._owners.index(owner, 1) + (side == "device")
-
-    def _line_place(self, node: int, kind: str, side: str) -> int:
+    def _line(self, node: int, kind: str, side: str) -> Tuple[str, int]:
+        """A label, or a frame. Mapped files are one line, and so are the functions without names of each object file."""
         own, installed = self._innermost
         frame = own(node) or installed(node)
         if not frame and node:
             frame = self.profile.node_frame[self._sites.find_site(node, side)]
-        key = self._line_key(frame, kind)
-        place = self._line_places.get(key)
-        if place is None:
-            place = self._line_places[key] = 2 * len(self._lines)
-            self._lines.append(key)
-            self.by_line.extend((0, 0))
-        return place + (side == "device")
-
-    def _line_key(self, frame: int, kind: str) -> Tuple[str, int]:
-        """Mapped files are one line, and so are the functions without names of each object file."""
         if not frame:
-            return f"({kind or 'listed only'}, without a stack)", 0
+            return f"({kind}, without a stack)", 0
         fields = self.profile.frame(frame)
         if fields.type == "m":
             return MAPPED_FILES, 0
@@ -178,36 +145,45 @@ class Sums(TailBuilder):
     # ---- present state ---------------------------------------------------------------------------
 
     def owners(self) -> List[UsageRow]:
-        sums = self.by_owner
-        return [UsageRow(name, Usage(sums[2 * i], 0, sums[2 * i + 1])) for i, name in enumerate(self._owners) if i]
+        """Those that hold anything, the largest first."""
+        sums: Dict[str, Usage] = {}
+        for (kind, owner), n_bytes in zip(self.profile.accounts.types, self.by_type):
+            usage = Usage(device_bytes=n_bytes) if side_of(kind) == "device" else Usage(n_bytes)
+            if side_of(kind) and n_bytes:
+                sums[owner] = sums.get(owner, Usage()) + usage
+        return sorted((UsageRow(*row) for row in sums.items()), key=lambda row: -row.bytes)
 
-    def lines_before(self, time: int) -> "array[int]":
-        """`by_line` so many milliseconds before, or as early as it is known."""
+    def lines(self, order: str, n: int) -> "List[LineUsage]":
+        """The first `n` in one of ORDERS, of those that hold anything or have freed it in the last seconds."""
         before: "array[int]" = array("q")
         for known, sums in self._history:
-            if before and known > time - GROWTH_MS:
+            if before and known > self.clock - GROWTH_MS:
                 break
             before = sums
-        return before + array("q", bytes(8 * (len(self.by_line) - len(before))))
+        before = before + array("q", bytes(8 * (len(self.by_line) - len(before))))
+        hosts, devices = self.by_line[0::2], self.by_line[1::2]
+        held = list(map(add, hosts, devices))
+        grown = list(map(sub, held, map(add, before[0::2], before[1::2])))
+        column = {"held": held, "grown": grown, "device": devices, "host": hosts}[order]
+        names = list(self._lines)
+        # A run of PyTorch has tens of thousands of lines, and is looked at twice a second.
+        first = heapq.nlargest(n, range(1, len(held)), key=column.__getitem__)
+        shown = [at for at in first if held[at] or grown[at]]
+        return [LineUsage(self._name(names[at]), hosts[at], devices[at], grown[at]) for at in shown]
 
     def line_of(self, account: int) -> str:
-        self._place_new()
-        return self.line(self._line_of[account] // 2)
+        return self._name(list(self._lines)[self._line_of[account] // 2])
 
-    def line(self, place: int) -> str:
-        """The name of a line; a place is half of that in the sums. Safe to show."""
-        text = self._labels.get(place)
-        if text is None:
-            label, frame = self._lines[place]
-            text = self._labels[place] = describe(self.profile.frame(frame)) if frame else label
-        return text
+    def _name(self, line: Tuple[str, int]) -> str:
+        label, frame = line
+        return label or describe(self.profile.frame(frame))
 
 
 class Totals(TailBuilder):
     """Reads the records that state totals and peaks, a tenth of the work, and passes definitions and balances over."""
 
     def handlers(self) -> Dict[str, Handler]:
-        return {letter: handler if letter in _READ else None for letter, handler in super().handlers().items()}
+        return {letter: handler if letter in "mtSPEAZ" else None for letter, handler in super().handlers().items()}
 
     def check_sums(self, *_: Any) -> None:
         """There are no balances to check."""
@@ -215,24 +191,11 @@ class Totals(TailBuilder):
     def stage(self, time: int) -> None:
         self.earlier_peaks = dict(self.profile.peaks)
 
-    def owners(self) -> List[UsageRow]:
-        return []
-
-    def line_of(self, account: int) -> str:
-        return ""
-
 
 # ---- runs -------------------------------------------------------------------------------------
 
-# A peak is an event if it is so much higher than the last one; as long as the program goes on to rise, it is one event.
-_HIGHER = 0.05
-_ONE_RISE_MS = 5000
 _MOST_EVENTS = 100
-
-# The orders of lines.
-ORDERS = ("held", "grown", "device", "host")
-
-MEMORY, PEAK, MARK, END = "memory", "peak", "mark", "end"
+ORDERS = ("held", "grown", "device", "host")  # of lines
 EXECED = "became another program"
 
 
@@ -269,14 +232,9 @@ class Followed:
         if self.follower.tail is not self._tail:
             self._drop_tail()
             self._tail = self.follower.tail
-        if not self._undo:
-            self.settled()
-            if self._tail:
-                self._lay_tail()
+        if not self._undo and self._tail:
+            self._lay_tail()
         return True
-
-    def settled(self) -> None:
-        """Called with records that stay, before the tail is added to them."""
 
     def _lay_tail(self) -> None:
         """One that does not fit will be gone, or refused when it stays."""
@@ -290,8 +248,8 @@ class Followed:
 
 class Event(NamedTuple):
     time: int  # of the run
-    kind: str
     text: str  # safe to show
+    is_warning: bool = False
 
 
 class LineUsage(NamedTuple):
@@ -305,6 +263,31 @@ class LineUsage(NamedTuple):
         return self.host + self.device
 
 
+class Pool(NamedTuple):
+    """Bytes of a memory."""
+
+    name: str
+    host: int
+    device: int
+    others: int  # in use by everything else
+    capacity: int  # 0: not known
+
+
+def _pool(name: str, host: int, device: int, capacity: Optional[int], available: Optional[int]) -> Pool:
+    used = 0 if available is None else (capacity or 0) - available
+    return Pool(name, host, device, max(0, used - host - device), capacity or 0)
+
+
+def _available() -> Optional[int]:
+    """Available memory of this machine in bytes."""
+    try:
+        with open("/proc/meminfo", encoding="ascii") as file:
+            found = re.search(r"MemAvailable: *(\d+) kB", file.read())
+    except OSError:
+        return None
+    return int(found[1]) * 1024 if found else None
+
+
 class Now(NamedTuple):
     """Present memory, as of the last record."""
 
@@ -315,6 +298,23 @@ class Now(NamedTuple):
     peak_time: int
 
 
+class LiveReport(NamedTuple):
+    """The present state of a run, as of the last record."""
+
+    command: str  # safe to show
+    pid: int
+    state: str  # in words
+    is_running: bool
+    is_pytorch: bool
+    unit: str  # of times
+    now: Now
+    pools: Sequence[Pool]
+    owners: Sequence[UsageRow]  # the largest first
+    ladders: Sequence[Ladder]
+    lines: Sequence[LineUsage]  # in their order
+    events: Sequence[Event]  # the newest last
+
+
 class LiveRun(Followed):
     def __init__(self, name: str, has_sums: bool = True) -> None:
         """Without sums only totals, peaks and the state are known, at a tenth of the cost."""
@@ -322,14 +322,10 @@ class LiveRun(Followed):
         super().__init__(name)
 
     def new_model(self, profile: Profile) -> TailBuilder:
-        self.events: List[Event] = []
-        self._seen: Dict[str, int] = {}  # so many of each have been made events of
-        self._last_peak = 0
-        self._sums: Union[Sums, Totals] = Sums(profile) if self._has_sums else Totals(profile)
-        return self._sums
-
-    def settled(self) -> None:
-        self._make_events()
+        if not self._has_sums:
+            return Totals(profile)
+        self.sums = Sums(profile)
+        return self.sums
 
     # ---- what it is ----------------------------------------------------------------------------------
 
@@ -372,6 +368,10 @@ class LiveRun(Followed):
         first = self.profile.snapshots[0] if "forked-from" in self.profile.manifest and self.profile.snapshots else None
         return first.host + first.device if first else 0
 
+    @property
+    def command(self) -> str:
+        return printable(self.profile.manifest.get("command", "") or self.name)
+
     # ---- present memory ------------------------------------------------------------------------------
 
     def now(self) -> Now:
@@ -381,63 +381,58 @@ class LiveRun(Followed):
         peak = profile.peaks.get(main_peak(profile))
         return Now(time, host, device, peak.host + peak.device if peak else 0, peak.time if peak else 0)
 
-    def owners(self) -> List[UsageRow]:
-        """Those that hold anything."""
-        return [row for row in self._sums.owners() if row.bytes]
+    def report(self, order: str, n_lines: int) -> LiveReport:
+        """`n_lines` are the most lines, in one of ORDERS."""
+        profile, now, owners = self.profile, self.now(), self.sums.owners()
+        at = Moment("now", now.time, {}, len(profile.snapshots) - 1)
+        return LiveReport(
+            command=self.command,
+            pid=self.pid,
+            state=self.state,
+            is_running=self.is_running,
+            is_pytorch=is_pytorch(profile),
+            unit=profile.time_unit,
+            now=now,
+            pools=self._pools(now),
+            owners=owners,
+            ladders=ladders(profile, at, owners),
+            lines=self.sums.lines(order, n_lines),
+            events=self._events(now),
+        )
 
-    def lines(self, order: str, n: int) -> List[LineUsage]:
-        """The first `n` in one of ORDERS, of those that hold anything or have given it back in the last seconds."""
-        if not isinstance(self._sums, Sums):
-            return []
-        now, before = self._sums.by_line, self._sums.lines_before(self.now().time)
-        hosts, devices = now[0::2], now[1::2]
-        held = list(map(add, hosts, devices))
-        grown = list(map(sub, held, map(add, before[0::2], before[1::2])))
-        column = {"held": held, "grown": grown, "device": devices, "host": hosts}[order]
-        # A run of PyTorch has tens of thousands of lines, and is looked at twice a second.
-        first = heapq.nlargest(n, range(1, len(held)), key=column.__getitem__)
-        shown = [place for place in first if held[place] or grown[place]]
-        return [LineUsage(self._sums.line(place), hosts[place], devices[place], grown[place]) for place in shown]
-
-    # ---- events ---------------------------------------------------------------------------
-
-    def _fresh(self, what: str, rows: Any) -> Any:
-        """Rows that are new since the last call."""
-        begin = self._seen.get(what, 0)
-        self._seen[what] = len(rows)
-        return rows[begin:]
-
-    def _add(self, time: int, kind: str, text: str) -> None:
-        self.events.append(Event(time, kind, printable(text)))
-        del self.events[:-_MOST_EVENTS]
-
-    def _make_events(self) -> None:
+    def _pools(self, now: Now) -> List[Pool]:
+        """The machine's memory, and that of a discrete GPU before it."""
         profile = self.profile
-        for mark in self._fresh("marks", profile.marks):
-            self._add(mark.time, MARK, f"mark: {mark.text}")
-        for event in self._fresh("failures", list(profile.exhaustions.values())):
-            asked = f", {size(event.bytes)} asked for" if event.bytes else ""
-            place = self._sums.line_of(event.account)
-            self._add(event.time, MEMORY, f"out of memory: {call_of(profile, event)}{asked}, at {place}")
-        for snapshot in self._fresh("snapshots", profile.snapshots):
-            if snapshot.reason == "low-memory":
-                self._add(snapshot.time, MEMORY, "the machine's memory is nearly full")
-        peak = profile.peaks.get(main_peak(profile))
-        if peak and peak.host + peak.device > self._last_peak * (1 + _HIGHER):
-            held = peak.host + peak.device
-            last = self.events[-1] if self.events else None
-            if last and last.kind == PEAK and profile.time_unit == "ms" and peak.time - last.time < _ONE_RISE_MS:
-                self.events.pop()
-            self._add(peak.time, PEAK, f"new peak: {size(held)}")
-            self._last_peak = held
-        if profile.end is not None and not self._seen.get("end"):
-            self._seen["end"] = 1
-            self._add(profile.end.time, END, self.state)
+        total, available, device_total, device_free = (
+            profile.system_at(name, now.time) for name in ("mem-total", "mem-available", "device-total", "device-free")
+        )
+        total = total or profile.number("mem-total-bytes")
+        available = _available() if self.is_here and self.is_running else available
+        if not profile.is_discrete:
+            return [_pool("memory", now.host, now.device, total, available)]
+        device = [_pool("device", 0, now.device, device_total, device_free)] if now.device or device_total else []
+        return device + [_pool("memory", now.host, 0, total, available)]
 
+    def _events(self, now: Now) -> List[Event]:
+        profile = self.profile
+        found = [Event(mark.time, f"mark: {printable(mark.text)}") for mark in profile.marks[-_MOST_EVENTS:]]
+        for failure in list(profile.exhaustions.values())[-_MOST_EVENTS:]:
+            asked = f", {size(failure.bytes)} asked for" if failure.bytes else ""
+            text = f"out of memory: {call_of(profile, failure)}{asked}, at {self.sums.line_of(failure.account)}"
+            found.append(Event(failure.time, printable(text), True))
+        for snapshot in profile.snapshots:
+            if snapshot.reason == "low-memory":
+                found.append(Event(snapshot.time, "the machine's memory is nearly full", True))
+        if now.peak:
+            found.append(Event(now.peak_time, f"peak: {size(now.peak)}"))
+        if profile.end is not None:
+            found.append(Event(profile.end.time, self.state))
+        return sorted(found, key=lambda event: event.time)[-_MOST_EVENTS:]
+
+
+# ---- runs and their children ----------------------------------------------------------------------
 
 MOST_RUNS = 64
-# Traces are kept in memory: bytes.
-_MOST_BYTES = 2 << 30
 _LOOK_SECONDS = 0.5
 
 
@@ -462,7 +457,7 @@ class Family:
         reading = list(self.runs)
         while reading and self._now() < end:
             for run in list(reading):
-                is_news = self._poll(run, self.runs) or is_news
+                is_news = self._poll(run) or is_news
                 if run.follower.is_all or run not in self.runs:
                     reading.remove(run)
         return is_news
@@ -476,16 +471,16 @@ class Family:
             self._next_look = 0.0
             self.poll(1e9)
 
-    def _poll(self, run: LiveRun, among: List[LiveRun]) -> bool:
+    def _poll(self, run: LiveRun) -> bool:
         try:
             return run.poll()
         except TraceError as error:
+            if len(self.runs) == 1:
+                raise
             self.lost.append(f"{run.name}: {error}")
-            if len(among) > 1 or among is self._candidates:
-                run.follower.close()
-                among.remove(run)
-                return True
-            raise
+            run.follower.close()
+            self.runs.remove(run)
+            return True
 
     # ---- children ------------------------------------------------------------------------------------
 
@@ -494,22 +489,26 @@ class Family:
         for run in list(self.runs):
             for path in self._beside(run):
                 self._known.add(os.path.realpath(path))
-                n_bytes = sum(each.follower.n_read for each in self.runs)
-                if len(self.runs) + len(self._candidates) >= MOST_RUNS or n_bytes > _MOST_BYTES:
+                if len(self.runs) + len(self._candidates) >= MOST_RUNS:
                     self.n_left_out += 1
                     continue
-                try:
+                with suppress(TraceError):
                     self._candidates.append(LiveRun(path, self._has_sums))
-                except TraceError:
-                    continue
-        is_news = False
+        n_runs = len(self.runs)
         for candidate in list(self._candidates):
-            before = len(self.lost)
-            self._poll(candidate, self._candidates)
-            del self.lost[before:]  # it was not named by the user
-            if candidate in self._candidates:
-                is_news = self._judge(candidate) or is_news
-        return is_news
+            try:
+                candidate.poll()
+                is_child = self._is_child(candidate)
+            except TraceError:
+                is_child = False
+            if is_child is None:
+                continue
+            self._candidates.remove(candidate)
+            if is_child:
+                self.runs.append(candidate)
+            else:
+                candidate.follower.close()
+        return len(self.runs) > n_runs
 
     def _beside(self, run: LiveRun) -> List[str]:
         """New files that may be traces of a run's children."""
@@ -518,41 +517,24 @@ class Family:
             return []
         first, last = name.split(str(run.pid), 1)
         pattern = re.compile(rf"{re.escape(first)}\d+{re.escape(last)}(\.\d+)*")
-        start_ms = run.profile.number("start-unix-ms") or 0
-        found = []
+        start = (run.profile.number("start-unix-ms") or 0) / 1000 - 2  # a file system may keep whole seconds
         try:
-            with os.scandir(directory or ".") as entries:
-                for entry in entries:
-                    if not pattern.fullmatch(entry.name) or os.path.realpath(entry.path) in self._known:
-                        continue
-                    # A file system may keep whole seconds.
-                    if entry.is_file() and entry.stat().st_mtime * 1000 >= start_ms - 2000:
-                        found.append(os.path.join(directory, entry.name))
+            names = sorted(filter(pattern.fullmatch, os.listdir(directory or ".")))
+            paths = [os.path.join(directory, name) for name in names]
+            new = [path for path in paths if os.path.realpath(path) not in self._known]
+            return [path for path in new if os.path.isfile(path) and os.path.getmtime(path) >= start]
         except OSError:
             return []
-        return sorted(found)
 
-    def _judge(self, candidate: LiveRun) -> bool:
-        """Takes it in, closes it, or waits for its manifest. Returns whether it was taken in."""
+    def _is_child(self, candidate: LiveRun) -> Optional[bool]:
+        """Whether it is a child of a run that is followed; None: its manifest is not complete."""
         manifest = candidate.profile.manifest
         own = manifest.get("process", "").partition(".")[0]
         # A forked child's trace begins with a copy of its parent's manifest.
         if not own or manifest.get("pid") != own or "ppid" not in manifest:
-            return False
+            return None
         if not candidate.profile.snapshots and candidate.is_running:
-            return False
-        self._candidates.remove(candidate)
-        if self._parent(candidate) is None:
-            candidate.follower.close()
-            return False
-        self.runs.append(candidate)
-        return True
-
-    def _parent(self, child: LiveRun) -> Optional[LiveRun]:
-        manifest = child.profile.manifest
+            return None
+        near = [run.profile.manifest for run in self.runs if run.profile.manifest.get("host") == manifest.get("host")]
         wanted = {manifest.get("ppid"), manifest.get("forked-from"), manifest.get("pid")}
-        for run in self.runs:
-            is_near = run.profile.manifest.get("host") == manifest.get("host")
-            if is_near and run.profile.manifest.get("pid") in wanted:
-                return run
-        return None
+        return any(parent.get("pid") in wanted for parent in near)

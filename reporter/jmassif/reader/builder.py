@@ -137,6 +137,10 @@ class Builder:
         require(0 < account < len(accounts), f"account {account} is not defined")
         return accounts.kind(account)
 
+    def check_defined(self, accounts: "array[int]") -> None:
+        for account in (min(accounts), max(accounts)):
+            self.kind_of(account)
+
     def text(self, id_: int) -> str:
         require(id_ in self.profile.strings, f"string {id_} is not defined")
         return self.profile.strings[id_]
@@ -170,8 +174,7 @@ class Builder:
         if self.group is None or self._peaks:
             raise Corrupt("an account's balance stands outside of its place in a snapshot")
         accounts = rows[0 :: records.Changes.WIDTH]
-        for account in (min(accounts), max(accounts)):
-            self.kind_of(account)
+        self.check_defined(accounts)
         live, type_of, types = self.live_bytes, self.profile.accounts.type_numbers, self.profile.accounts.types
         growth = [0] * len(types)
         for account, live_bytes in zip(accounts, rows[1 :: records.Changes.WIDTH]):

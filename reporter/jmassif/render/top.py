@@ -6,13 +6,14 @@ others share the rest of the height in the order of their worth.
 """
 
 import unicodedata
+from itertools import zip_longest
 from typing import Callable, List, NamedTuple, Sequence, Tuple
 
 from jmassif.analysis.aggregate import UsageRow, sum_of
-from jmassif.live.run import MEMORY, Event, LineUsage
+from jmassif.live.run import LineUsage, LiveReport
 from jmassif.render import layout as roles
 from jmassif.render.graph import DEVICE, HOST, Point, columns_of
-from jmassif.render.ladder import LadderRows
+from jmassif.render.ladder import rows_of
 from jmassif.render.layout import Line, Part
 from jmassif.units import growth, moment, percent, printable, size
 
@@ -20,22 +21,11 @@ from jmassif.units import growth, moment, percent, printable, size
 OTHERS = "#"
 FREE = "."
 _ROLE_OF = {HOST: roles.HOST, DEVICE: roles.DEVICE}
-# A screen that is narrower has the owners alone beside no graph.
-_WITH_GRAPH = 60
+_WITH_GRAPH = 60  # columns; a narrower screen has no graph
 _OWNERS_SHARE = 0.54
 _LEAST_BAR = 6
 _NAME = 10
 _SIZE = 9
-
-
-class Pool(NamedTuple):
-    """Bytes."""
-
-    name: str
-    host: int
-    device: int
-    others: int  # in use by everything else
-    capacity: int  # 0: not known
 
 
 class Process(NamedTuple):
@@ -46,25 +36,14 @@ class Process(NamedTuple):
 
 
 class Screen(NamedTuple):
-    """The content of a screen."""
+    """A run, and the reader's choices."""
 
-    command: str  # safe to show
-    pid: int
-    state: str
-    is_running: bool
-    unit: str  # of times
-    time: int
-    pools: Sequence[Pool]
-    peak: Tuple[int, int]  # bytes, time
-    owners: Sequence[UsageRow]  # the largest first
-    ladders: Sequence[LadderRows]
-    lines: Sequence[LineUsage]  # in their order
+    report: LiveReport
     points: Sequence[Point]
-    events: Sequence[Event]  # the newest last
     processes: Sequence[Process] = ()  # if there are several
     chosen: int = 0  # of them
     n_left_out: int = 0
-    order: str = "held"
+    order: str = "held"  # of lines
     offset: int = 0  # lines that are scrolled away
     is_paused: bool = False
     is_help: bool = False
@@ -73,11 +52,11 @@ class Screen(NamedTuple):
 
 KEYS = (
     ("q", "quit"),
-    ("p", "pause, and go on"),
+    ("p", "pause"),
     ("s", "sort lines by total, growth, device memory, host memory"),
-    ("up, down", "scroll the lines"),
+    ("up, down", "scroll lines"),
     ("tab", "next process"),
-    ("?", "this help"),
+    ("?", "help"),
 )
 _SHORT_KEYS = "q quit  p pause  s sort  tab process  ? help"
 
@@ -128,41 +107,33 @@ def _bar(amounts: Sequence[Tuple[str, int]], whole: int, width: int) -> Line:
     return Line("[", *parts, FREE * (width - used), "]")
 
 
-def _title(screen: Screen, width: int) -> List[Line]:
-    state = f"{screen.state}, {moment(screen.time, screen.unit)}"
-    if screen.is_paused:
-        state = f"PAUSED, {state}"
-    role = "" if screen.is_running or screen.state.startswith("ended, status 0") else roles.WARNING
-    left = f"jmassif top  {screen.pid or ''}  {screen.command}"
+def _heading(text: str, width: int) -> Line:
+    return Line((fit(text, width), roles.HEADING))
+
+
+def _title(screen: Screen, width: int) -> Line:
+    report = screen.report
+    state = f"{'PAUSED, ' if screen.is_paused else ''}{report.state}, {moment(report.now.time, report.unit)}"
+    role = "" if report.is_running or report.state == "ended, status 0" else roles.WARNING
     room = max(0, width - width_of(state) - 2)
-    return [Line((fit(left, room), roles.HEADING), "  ", (state, role))]
+    return Line(_heading(f"jmassif top  {report.pid or ''}  {report.command}", room), "  ", (state, role))
 
 
 def _pools(screen: Screen, width: int) -> List[Line]:
     lines: List[Line] = []
-    for pool in screen.pools:
-        name = fit(pool.name, 8)
-        held = pool.host + pool.device
-        whole = pool.capacity or max(1, held + pool.others)
-        lines.append(
-            Line(name, _bar([(HOST, pool.host), (DEVICE, pool.device), (OTHERS, pool.others)], whole, width - 10))
-        )
-        words: List[Part] = [(" ", "")]
-        if pool.host:
-            words += [(HOST, roles.HOST), (f" host {size(pool.host)}  ", "")]
-        if pool.device:
-            words += [(DEVICE, roles.DEVICE), (f" device {size(pool.device)}  ", "")]
-        if pool.others:
-            words.append((f"{OTHERS} others {size(pool.others)}  ", ""))
-        if pool.capacity:
-            free = max(0, pool.capacity - held - pool.others)
-            words.append(
-                (
-                    f"{FREE} free {size(free)} of {size(pool.capacity)}",
-                    roles.WARNING if free < 0.05 * pool.capacity else "",
-                )
-            )
-        lines.append(Line(*words))
+    for name, host, device, others, capacity in screen.report.pools:
+        amounts = [(HOST, "host", host), (DEVICE, "device", device), (OTHERS, "others", others)]
+        whole = capacity or max(1, host + device + others)
+        lines.append(Line(fit(name, 8), _bar([(mark, n) for mark, _, n in amounts], whole, width - 10)))
+        parts: List[Part] = [(" ", "")]
+        for mark, label, n_bytes in amounts:
+            if n_bytes:
+                parts += [(mark, _ROLE_OF.get(mark, "")), (f" {label} {size(n_bytes)}  ", "")]
+        if capacity:
+            free = max(0, capacity - host - device - others)
+            role = roles.WARNING if free < 0.05 * capacity else ""
+            parts.append((f"{FREE} free {size(free)} of {size(capacity)}", role))
+        lines.append(Line(*parts))
     return lines
 
 
@@ -176,36 +147,34 @@ def _owner(row: UsageRow, whole: int, width: int) -> Line:
 
 def _owners(screen: Screen, width: int, height: int) -> List[Line]:
     """As many as there is room for; the smallest are one row."""
-    rows = list(screen.owners)
+    rows = list(screen.report.owners)
     whole = sum(row.bytes for row in rows)
     room = max(1, height - 1)
     if len(rows) > room:
         small = rows[room - 1 :]
         rows = rows[: room - 1] + [UsageRow(f"{len(small)} smaller", sum_of(row.usage for row in small))]
-    heading = Line((fit(f"{fit('OWNER', _NAME)} {'TOTAL':>{_SIZE}} {'SHARE':>7}", width), roles.HEADING))
+    heading = _heading(f"{fit('OWNER', _NAME)} {'TOTAL':>{_SIZE}} {'SHARE':>7}", width)
     return [heading] + [_owner(row, whole, width) for row in rows]
 
 
 def _graph(screen: Screen, width: int, height: int) -> List[Line]:
-    held, when = screen.peak
-    caption = f"peak {size(held)} at {moment(when, screen.unit)}" if held else "TIMELINE"
-    lines = [Line((fit(caption, width), roles.HEADING))]
-    if not screen.points or height < 3:
+    report, points = screen.report, screen.points
+    peak = f"peak {size(report.now.peak)} at {moment(report.now.peak_time, report.unit)}"
+    lines = [_heading(peak if report.now.peak else "TIMELINE", width)]
+    if not points or height < 3:
         return lines
-    rows = height - 2
-    for bar in columns_of(screen.points, width - 1, rows):
-        lines.append(Line(" ", bar))
-    begin, end = (moment(screen.points[at].time, screen.unit) for at in (0, -1))
-    lines.append(Line(f" {begin}{end:>{max(1, width - 1 - len(begin))}}"))
-    return lines
+    lines += [Line(" ", bar) for bar in columns_of(points, width - 1, height - 2)]
+    begin, end = (moment(points[at].time, report.unit) for at in (0, -1))
+    return lines + [Line(f" {begin}{end:>{max(1, width - 1 - len(begin))}}")]
 
 
 def _ladder(screen: Screen, width: int, height: int) -> List[Line]:
     """The device's and the host's one after the other; their ends where there is little room."""
     lines: List[Line] = []
-    for title, rows in screen.ladders:
-        room = max(3, height // len(screen.ladders))
-        lines.append(Line((fit(title, width), roles.HEADING)))
+    for ladder in screen.report.ladders:
+        title, rows = rows_of(screen.report.is_pytorch, ladder)
+        room = max(3, height // len(screen.report.ladders))
+        lines.append(_heading(title, width))
         dropped = max(0, len(rows) + 1 - room)
         for row in rows[:1] + rows[1 + dropped :]:
             text = f"{fit(row.label, max(1, width - _SIZE))}{row.number:>{_SIZE},}"
@@ -215,43 +184,37 @@ def _ladder(screen: Screen, width: int, height: int) -> List[Line]:
 
 def _middle(screen: Screen, width: int, height: int) -> List[Line]:
     """The ladder or, without one, the owners; beside it the timeline."""
-    draw_left = _ladder if screen.ladders else _owners
+    draw_left = _ladder if screen.report.ladders else _owners
     if width < _WITH_GRAPH:
         return draw_left(screen, width, height)
     left_width = int(width * _OWNERS_SHARE)
     left = draw_left(screen, left_width, height)
     right = _graph(screen, width - left_width - 2, height)
-    lines = []
-    for at in range(max(len(left), len(right))):
-        first = left[at] if at < len(left) else Line(" " * left_width)
-        gap = " " * (left_width + 2 - width_of(first))
-        lines.append(Line(first, gap, right[at] if at < len(right) else Line("")))
-    return lines
+    pairs = zip_longest(left, right, fillvalue=Line(""))
+    return [Line(first, " " * (left_width + 2 - width_of(first)), second) for first, second in pairs]
 
 
 def _lines(screen: Screen, width: int, height: int) -> List[Line]:
-    has_device = any(row.usage.device_bytes for row in screen.owners)
     columns: List[Tuple[str, Callable[[LineUsage], str]]] = [("TOTAL", lambda row: size(row.bytes))]
-    if has_device:
-        columns += [("HOST", lambda row: size(row.host)), ("DEVICE", lambda row: size(row.device))]
-    if screen.unit == "ms":
-        columns.append(("+10 s", lambda row: growth(row.grown)))
-    if width < 60:
-        columns = columns[:1]
+    if width >= _WITH_GRAPH:
+        if any(row.usage.device_bytes for row in screen.report.owners):
+            columns += [("HOST", lambda row: size(row.host)), ("DEVICE", lambda row: size(row.device))]
+        if screen.report.unit == "ms":
+            columns.append(("+10 s", lambda row: growth(row.grown)))
     heads = " ".join(f"{head:>{_SIZE}}" for head, _ in columns)
-    by = {"held": "", "grown": ", by growth", "device": ", by device", "host": ", by host"}[screen.order]
-    lines = [Line((fit(f"{heads}  LINE{by}", width), roles.HEADING))]
-    for row in screen.lines[screen.offset : screen.offset + height - 1]:
+    by = {"held": "", "grown": ", by growth"}.get(screen.order, f", by {screen.order}")
+    lines = [_heading(f"{heads}  LINE{by}", width)]
+    for row in screen.report.lines[screen.offset : screen.offset + height - 1]:
         figures = " ".join(f"{show(row):>{_SIZE}}" for _, show in columns)
         lines.append(Line(figures, "  ", (row.name, roles.PYTHON if ".py:" in row.name else "")))
     return lines
 
 
 def _events(screen: Screen, width: int, height: int) -> List[Line]:
-    lines = [Line((fit("EVENTS", width), roles.HEADING))]
-    for event in list(reversed(screen.events))[: height - 1]:
-        role = roles.WARNING if event.kind == MEMORY else ""
-        lines.append(Line(f"{moment(event.time, screen.unit):>{_SIZE}}  ", (event.text, role)))
+    lines = [_heading("EVENTS", width)]
+    for time, text, is_warning in list(reversed(screen.report.events))[: height - 1]:
+        when = f"{moment(time, screen.report.unit):>{_SIZE}}  "
+        lines.append(Line(when, (text, roles.WARNING if is_warning else "")))
     return lines
 
 
@@ -262,7 +225,7 @@ def _processes(screen: Screen, width: int, height: int) -> List[Line]:
     shown = screen.processes[begin : begin + room]
     more = f", {len(screen.processes)} of them" if len(shown) < len(screen.processes) else ""
     more += f", {screen.n_left_out} more are not followed" if screen.n_left_out else ""
-    lines = [Line((fit(f"{'PROCESS':>9} {'TOTAL':>{_SIZE}}  COMMAND{more}", width), roles.HEADING))]
+    lines = [_heading(f"{'PROCESS':>9} {'TOTAL':>{_SIZE}}  COMMAND{more}", width)]
     for at, process in enumerate(shown, begin):
         mark = ">" if at == screen.chosen else " "
         text = f"{mark}{process.pid:>8} {size(process.held):>{_SIZE}}  {process.state}: {process.text}"
@@ -271,79 +234,69 @@ def _processes(screen: Screen, width: int, height: int) -> List[Line]:
 
 
 def _help(screen: Screen, width: int, height: int) -> List[Line]:
-    keys = [Line(f"  {key:<10} {what}") for key, what in KEYS]
-    bars = [
-        Line(""),
-        Line(
-            "  ",
-            (HOST, roles.HOST),
-            " host memory   ",
-            (DEVICE, roles.DEVICE),
-            f" device memory   {OTHERS} used by others   {FREE} free",
-        ),
-        Line("  +10 s: growth of a line in the run's last ten seconds"),
-    ]
-    return [Line((fit("KEYS", width), roles.HEADING)), *keys, *bars]
+    marks = f"{HOST} host memory   {DEVICE} device memory   {OTHERS} used by others   {FREE} free"
+    growths = "+10 s: growth of a line in the run's last ten seconds"
+    keys = [f"{key:<10} {what}" for key, what in KEYS]
+    return [_heading("KEYS", width)] + [Line(f"  {line}") for line in [*keys, "", marks, growths]]
 
 
 # ---- all of it ---------------------------------------------------------------------------------------
 
 
 class _Part(NamedTuple):
+    worth: int  # a part of more worth stays longer and gets more rows
     least: int  # rows
     most: int
     draw: Callable[[Screen, int, int], List[Line]]
 
 
-def _parts(screen: Screen) -> List[Tuple[int, _Part]]:
-    """From top to bottom, each with its worth: a part of more worth stays longer and gets more rows."""
+def _parts(screen: Screen) -> List[_Part]:
+    """From top to bottom."""
+    report = screen.report
     if screen.is_help:
-        return [(1, _Part(2, 100, _help))]
-    n_middle = sum(1 + len(ladder.rows) for ladder in screen.ladders) or min(14, len(screen.owners) + 1)
-    found = [(4, _Part(4, max(9, n_middle), _middle)), (3, _Part(3, 1 + max(2, len(screen.lines)), _lines))]
-    if screen.ladders and screen.owners:
-        found.insert(1, (1, _Part(4, min(10, 1 + len(screen.owners)), _owners)))
-    if screen.processes:
-        found.insert(0, (5, _Part(3, min(6, 1 + len(screen.processes)), _processes)))
-    if screen.events:
-        found.append((2, _Part(2, min(7, 1 + len(screen.events)), _events)))
-    return found
+        return [_Part(1, 2, 100, _help)]
+    n_middle = sum(1 + len(ladder.rungs) for ladder in report.ladders) or min(14, len(report.owners) + 1)
+    n_events, n_processes = len(report.events), len(screen.processes)
+    parts = [
+        _Part(5, 3, min(6, 1 + n_processes), _processes) if n_processes else None,
+        _Part(4, 4, max(9, n_middle), _middle),
+        _Part(1, 4, min(10, 1 + len(report.owners)), _owners) if report.ladders else None,
+        _Part(3, 3, 1 + max(2, len(report.lines)), _lines),
+        _Part(2, 2, min(7, 1 + n_events), _events) if n_events else None,
+    ]
+    return [part for part in parts if part]
 
 
-def _heights(parts: Sequence[Tuple[int, _Part]], room: int) -> List[int]:
+def _heights(parts: Sequence[_Part], room: int) -> List[int]:
     """Rows for each part; 0 for one that does not fit."""
-    heights = [part.least for _, part in parts]
-    by_worth = sorted(range(len(parts)), key=lambda at: parts[at][0])
+    heights = [part.least for part in parts]
+    by_worth = sorted(range(len(parts)), key=lambda at: parts[at].worth)
     for at in by_worth:
         if sum(heights) > room:
             heights[at] = 0
     # A row each in turn, so that none starves; what is worth more first.
     growing = [at for at in reversed(by_worth) if heights[at]]
     while growing and sum(heights) < room:
-        for at in list(growing):
-            if heights[at] >= parts[at][1].most:
-                growing.remove(at)
-            elif sum(heights) < room:
-                heights[at] += 1
+        growing = [at for at in growing if heights[at] < parts[at].most]
+        for at in growing[: room - sum(heights)]:
+            heights[at] += 1
     return heights
 
 
 def draw(screen: Screen, width: int, height: int) -> List[Line]:
     """No more than `height` lines of no more than `width` columns."""
-    above = _title(screen, width) + _pools(screen, width)
-    below: List[Line] = [
-        Line((fit(screen.note or _SHORT_KEYS, width), roles.WARNING if screen.note else roles.HEADING))
-    ]
-    if height < len(above) + len(below):
+    above = [_title(screen, width), *_pools(screen, width)]
+    below = Line((fit(screen.note or _SHORT_KEYS, width), roles.WARNING if screen.note else roles.HEADING))
+    room = height - len(above) - 1
+    if room < 0:
         return [cut(line, width) for line in above[:height]]
     parts = _parts(screen)
-    heights = _heights(parts, height - len(above) - len(below))
     middle: List[Line] = []
-    for (_, part), rows in zip(parts, heights):
+    for part, rows in zip(parts, _heights(parts, room)):
         if rows:
             middle += (part.draw(screen, width, rows) + [Line("")] * rows)[:rows]
-    middle += [Line("")] * (height - len(above) - len(below) - len(middle))
-    return [cut(line, width) for line in above + middle + below]
+    middle += [Line("")] * (room - len(middle))
+    return [cut(line, width) for line in [*above, *middle, below]]
 
 
 def frame(screen: Screen, width: int, height: int) -> List[Line]:
