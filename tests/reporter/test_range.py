@@ -11,7 +11,7 @@ import pytest
 
 from jmassif.analysis.moments import SelectionError
 from jmassif.analysis.processes import join
-from jmassif.analysis.range_diff import Change, PlaceChange, RangePart, between
+from jmassif.analysis.range_diff import Change, RangePart, RangeRow, between
 from jmassif.model.run import Profile
 from jmassif.reader.builder import load_file
 from tests.reporter.commands import jm_print
@@ -66,7 +66,8 @@ def test_a_range_is_the_second_moment_minus_the_first_and_the_allocations_in_bet
             )
             for n in (0, 1)
         ]
-        assert found.places[place] == (*expected, 0)
+        row = found.places[place]
+        assert [row.on(""), row.blocks, row.temporaries] == [*expected, 0]
     total = found.total.on("")
     assert total.before + total.allocated - total.freed == total.after
     assert total.after - total.before == total.new - total.gone
@@ -96,7 +97,7 @@ def test_a_peak_between_snapshots_is_exact_in_what_was_held_and_says_that_alloca
     trace.snapshot(1, "time", {place: (100, 1)})
     trace.snapshot(9, "time", {place: (50, 1, 700, 7, 0)}, {"total": (5, {place: (400, 4)})})
     found = between(join([("", trace.load())]), "1", "peak")
-    assert not found.is_exact and found.parts[0].places[place].bytes == Change(100, 400, 300, 0, 300, 0)
+    assert not found.is_exact and found.parts[0].places[place].host == Change(100, 400, 300, 0, 300, 0)
 
 
 def test_a_tensor_whose_role_changes_is_neither_new_nor_freed() -> None:
@@ -115,7 +116,8 @@ def test_a_tensor_whose_role_changes_is_neither_new_nor_freed() -> None:
     trace.snapshot(5, "time", {other: (300, 1, 500, 2, 0), gradient: (700, 1)})  # its total moves with a block
     # Then only the third is allocated in between.
     (change,) = part_of(trace.load(), "1", "2").places.values()
-    assert change == PlaceChange(Change(900, 1000, 100, 0, 300, 200), Change(2, 2, 0, 0, 1, 1), 0)
+    assert (change.device, change.blocks) == (Change(900, 1000, 100, 0, 300, 200), Change(2, 2, 0, 0, 1, 1))
+    assert not change.temporaries
 
 
 def test_what_comes_back_to_a_cache_is_no_allocation_beyond_what_it_grew_by() -> None:
@@ -126,7 +128,7 @@ def test_what_comes_back_to_a_cache_is_no_allocation_beyond_what_it_grew_by() ->
     trace.snapshot(2, "time", {cache: (600, 1, 1000, 1, 0)})
     trace.snapshot(5, "time", {cache: (1000, 1, 1000, 1, 0)})
     (change,) = part_of(trace.load(), "1", "2").places.values()
-    assert change.bytes == Change(600, 1000, 400, 0, 400, 0)
+    assert change.device == Change(600, 1000, 400, 0, 400, 0)
 
 
 # ---- as users ask for it -------------------------------------------------------------------------

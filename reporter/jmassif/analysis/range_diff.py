@@ -46,20 +46,20 @@ def _change(before: int, after: int, allocated: int) -> Change:
     return Change(before, after, max(0, after - before), max(0, before - after), allocated, before + allocated - after)
 
 
-class PlaceChange(NamedTuple):
-    bytes: Change
-    blocks: Change
-    temporaries: int  # blocks that were freed in between before their thread allocated anything else
-
-
 class RangeRow(NamedTuple):
-    """The sum of places under one name."""
+    """A place, or the sum of places under one name."""
 
-    name: str
+    name: str  # "" of a place
     host: Change = NO_CHANGE  # bytes
     device: Change = NO_CHANGE
     blocks: Change = NO_CHANGE  # of both
-    temporaries: int = 0
+    temporaries: int = 0  # blocks that were freed in between before their thread allocated anything else
+
+    def value(self, name: str) -> int:
+        """A figure by its name in RANGE_VALUES."""
+        figure, _, unit = name.partition("-")
+        number: int = getattr(self.on("") if unit == "bytes" else self.blocks if unit else self, figure)
+        return number
 
     def on(self, space: str) -> Change:
         """Bytes on "host" or "device", of both with ""."""
@@ -90,32 +90,18 @@ class RangePart(NamedTuple):
     names: Names
     first: Moment  # on the trace's clock; "its beginning": the process had not begun
     second: Moment  # "its end": it had ended
-    places: Dict[int, PlaceChange]  # by the first account of each place that held or allocated anything
-
-    def values(self, value: str) -> Dict[int, int]:
-        """A figure, by its name in RANGE_VALUES, of each account."""
-        if value == "temporaries":
-            found = {account: change.temporaries for account, change in self.places.items()}
-        else:
-            figure, unit = value.split("-")
-            found = {account: getattr(getattr(change, unit), figure) for account, change in self.places.items()}
-        return {account: number for account, number in found.items() if number}
+    places: Dict[int, RangeRow]  # by the first account of each place that held or allocated anything
 
     @property
     def new(self) -> Moment:
         """The part of the second moment that was not held at the first."""
-        held = {place: (change.bytes.new, change.blocks.new) for place, change in self.places.items()}
+        held = {place: (row.on("").new, row.blocks.new) for place, row in self.places.items()}
         name = f"{self.second.name}, of what is new since {self.first.name}"
-        return Moment(name, self.second.time, {place: row for place, row in held.items() if any(row)}, None)
+        return Moment(name, self.second.time, {place: pair for place, pair in held.items() if any(pair)}, None)
 
     def rows_of(self, name_of: Callable[[int], str]) -> List[RangeRow]:
         """A row a name that `name_of` gives to accounts."""
-        rows = []
-        for account, change in self.places.items():
-            row = RangeRow(name_of(account), blocks=change.blocks, temporaries=change.temporaries)
-            is_host = side_of(self.process.profile.accounts[account].kind) == "host"
-            rows.append(row._replace(host=change.bytes) if is_host else row._replace(device=change.bytes))
-        return _joined(rows)
+        return _joined(row._replace(name=name_of(account)) for account, row in self.places.items())
 
     def rows(self, by: str, is_folded: bool = True) -> List[RangeRow]:
         """By name in a view of attribution.views.naming."""
@@ -123,7 +109,7 @@ class RangePart(NamedTuple):
 
     @property
     def total(self) -> RangeRow:
-        return sum(self.rows_of(lambda account: ""), RangeRow("total"))
+        return sum(self.places.values(), RangeRow("total"))
 
 
 class Instant(NamedTuple):
@@ -250,7 +236,7 @@ def _ends(job: Processes, begin: str, end: str) -> Tuple[Instant, Instant]:
 # ---- the range ---------------------------------------------------------------------------------
 
 
-def _places(run: Profile, first: Moment, second: Moment) -> Dict[int, PlaceChange]:
+def _places(run: Profile, first: Moment, second: Moment) -> Dict[int, RangeRow]:
     # A snapshot of -1 is before the first.
     begin, end = (
         run.lifetime(snapshot_by(run, at.time) if at.snapshot is None else at.snapshot) for at in (first, second)
@@ -275,7 +261,12 @@ def _places(run: Profile, first: Moment, second: Moment) -> Dict[int, PlaceChang
         if any(row):
             place = known.setdefault((node, kind, owner), account)
             sums[place] = [mine + more for mine, more in zip(sums[place], row)] if place in sums else list(row)
-    return {place: PlaceChange(_change(*row[:3]), _change(*row[3:6]), max(0, row[6])) for place, row in sums.items()}
+    found = {}
+    for place, figures in sums.items():
+        change, is_host = _change(*figures[:3]), side_of(run.accounts.kind(place)) == "host"
+        sides = (change, NO_CHANGE) if is_host else (NO_CHANGE, change)
+        found[place] = RangeRow("", *sides, _change(*figures[3:6]), max(0, figures[6]))
+    return found
 
 
 def _part(process: Process, first: Optional[Moment], second: Optional[Moment]) -> RangePart:

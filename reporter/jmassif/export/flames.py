@@ -55,7 +55,7 @@ def _flames(job: Processes, view: View) -> _Flames:
         return _Flames(tree, _command(run), when)
     found = between(job, *view.range)
     for part in found.parts:
-        values = part.values(view.value)
+        values = {account: row.value(view.value) for account, row in part.places.items() if row.value(view.value)}
         if values and is_several:
             name = f"{part.process.called} ({_command(part.process.profile)[:_MOST_COMMAND]})"
             add(tree.add(ROOT, tree.label_of(name)), part.names, values)

@@ -284,7 +284,7 @@ def _range(profile: Profile, begin: str, end: str) -> Iterator[str]:
     (part,) = between(join([("", profile)]), begin, end).parts
     yield f',"range":{{"first":{_text(part.first)},"second":{_text(part.second)}'
     columns = [f"{figure}_{what}" for what in ("bytes", "blocks") for figure in Change._fields]
-    rows = ((account, *each.bytes, *each.blocks, each.temporaries) for account, each in sorted(part.places.items()))
+    rows = ((account, *row.on(""), *row.blocks, row.temporaries) for account, row in sorted(part.places.items()))
     yield from _table("places", ["account", *columns, "temporaries"], rows)
     yield "}"
 
