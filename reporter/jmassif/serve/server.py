@@ -3,7 +3,7 @@
 
 A foreign page in the same browser can send requests here too. It does not know the token, cannot read an answer, and a name
 of its own that leads to this address is refused as Host. Nothing can be written, and no path leads to a file: there are four
-names. The number of connections is limited; those that have not shown the token yet make room for new ones.
+names. A connection that is silent for seconds is closed.
 
 Two threads read each trace. One reads totals alone, which costs little, and publishes them. The other has the whole model, makes
 the page again when there are new snapshots, which takes seconds for a large run, and answers the page's queries.
@@ -13,12 +13,10 @@ import hmac
 import json
 import re
 import secrets
-import socket
 import socketserver
 import threading
 import time
 from array import array
-from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 from urllib.parse import parse_qsl
@@ -264,11 +262,9 @@ def _figures(columns: "List[array[int]]", node: int) -> Dict[str, int]:
 HOST = "127.0.0.1"
 # Bytes of 256 random bits, in base64.
 _TOKEN_BYTES = 32
-_MOST_REQUESTS = 64
-_MOST_LISTENERS = 16
-# For a connection to show the token, and then to take its answer.
-_TOKEN_SECONDS = 5.0
-_PATIENCE_SECONDS = 30.0
+# For a client to go on with its request, and then to take its answer.
+_REQUEST_SECONDS = 5.0
+_ANSWER_SECONDS = 60.0
 _BEAT_SECONDS = 10.0
 
 _HEADERS = (
@@ -300,10 +296,6 @@ class Server(socketserver.ThreadingMixIn, HTTPServer):
     def __init__(self, library: Library, port: int) -> None:
         self.library = library
         self.token = secrets.token_urlsafe(_TOKEN_BYTES)
-        self.listeners = threading.BoundedSemaphore(_MOST_LISTENERS)
-        # Open connections, and since when those have been open that have not shown the token.
-        self._open: Dict[socket.socket, Optional[float]] = {}
-        self._lock = threading.Lock()
         super().__init__((HOST, port), _Handler)
 
     @property
@@ -315,55 +307,13 @@ class Server(socketserver.ThreadingMixIn, HTTPServer):
         """Allowed values of Host."""
         return f"{HOST}:{self.server_address[1]}", f"localhost:{self.server_address[1]}"
 
-    def process_request(self, request: Any, client_address: Any) -> None:
-        self._drop_strangers(len(self._open) + 1 - _MOST_REQUESTS)
-        with self._lock:
-            has_place = len(self._open) < _MOST_REQUESTS
-            if has_place:
-                self._open[request] = time.monotonic()
-        if has_place:
-            super().process_request(request, client_address)
-            return
-        with suppress(OSError):
-            request.settimeout(1.0)
-            request.sendall(b"HTTP/1.0 503 Service Unavailable\r\nRetry-After: 1\r\nContent-Length: 0\r\n\r\n")
-        self.shutdown_request(request)
-
-    def process_request_thread(self, request: Any, client_address: Any) -> None:
-        try:
-            super().process_request_thread(request, client_address)
-        finally:
-            with self._lock:
-                self._open.pop(request, None)
-
-    def know(self, request: socket.socket) -> None:
-        """It has shown the token."""
-        with self._lock:
-            if request in self._open:
-                self._open[request] = None
-
-    def _drop_strangers(self, least: int) -> None:
-        """Drops the `least` oldest connections without a token, and all that are too old."""
-        too_old = time.monotonic() - _TOKEN_SECONDS
-        with self._lock:
-            strangers = [(request, begin) for request, begin in self._open.items() if begin is not None]
-            for place, (request, begin) in enumerate(strangers):
-                if place < least or begin < too_old:
-                    del self._open[request]
-                    with suppress(OSError):
-                        request.shutdown(socket.SHUT_RDWR)  # its thread closes it
-
-    def service_actions(self) -> None:
-        """Called twice a second."""
-        self._drop_strangers(0)
-
     def handle_error(self, request: Any, client_address: Any) -> None:
         """The client is gone: no message."""
 
 
 class _Handler(BaseHTTPRequestHandler):
     server: Server
-    timeout = _PATIENCE_SECONDS
+    timeout = _REQUEST_SECONDS
     server_version = "jmassif"
     sys_version = ""
 
@@ -420,7 +370,7 @@ class _Handler(BaseHTTPRequestHandler):
         is_known = hmac.compare_digest(begin.encode("utf-8", "replace"), self.server.token.encode("ascii"))
         if not path.startswith("/") or not is_known:
             raise _Refused(403, "no token")
-        self.server.know(self.request)
+        self.connection.settimeout(_ANSWER_SECONDS)
         if path == f"/{begin}":
             raise _Refused(404, "the page's address ends in a slash")
         try:
@@ -446,8 +396,6 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _stream_events(self) -> None:
         """Server-sent events: the state whenever it changes, and a beat in between, which fails once the client is gone."""
-        if not self.server.listeners.acquire(blocking=False):
-            raise _Refused(503, "too many listeners")
         try:
             self._begin(200, "text/event-stream; charset=utf-8", _POLICY)
             n_seen = -1
@@ -457,5 +405,3 @@ class _Handler(BaseHTTPRequestHandler):
                 self.wfile.write(text.encode("utf-8"))
         except OSError:  # the client is gone
             pass
-        finally:
-            self.server.listeners.release()
