@@ -130,7 +130,7 @@ def test_lines_add_up_to_what_is_held(tmp_path: Path) -> None:
     run = LiveRun(str(path))
     read_all(run)
     lines = run.sums.lines("held", 1 << 20)
-    assert len(lines) > 10 and sum(line.bytes for line in lines) == run.now().host + run.now().device > 0
+    assert len(lines) > 10 and sum(line.usage.bytes for line in lines) == run.now().host + run.now().device > 0
 
 
 def test_nothing_is_read_twice_but_the_tail(tmp_path: Path, monkeypatch: Any) -> None:

@@ -18,7 +18,7 @@ OWNERS = [
     for name, host, device in (("tensor", 0, 600), ("cache", 0, 100), ("python", 200, 0))
 ]
 OWNERS += [UsageRow(f"owner{number}", Usage((20 - number) * MIB)) for number in range(20)]
-LINES = [LineUsage(f"train.py:{number} (train)", (100 - number) * MIB, 0, number) for number in range(100)]
+LINES = [LineUsage(f"train.py:{number} (train)", Usage((100 - number) * MIB), number) for number in range(100)]
 RUNGS = [
     Rung("program", SUM, 1200 * MIB),
     Rung("runtime", LESS, 600 * MIB, parts=[("context", 600 * MIB)]),
@@ -68,7 +68,7 @@ def test_it_fits_any_screen(screen: Screen, width: int, height: int) -> None:
 
 
 def test_wide_characters_count_twice() -> None:
-    screen = of(command="訓練" * 50, lines=[LineUsage("重み" * 50, MIB, 0, 0)], events=[Event(1, "印" * 80)])
+    screen = of(command="訓練" * 50, lines=[LineUsage("重み" * 50, Usage(MIB), 0)], events=[Event(1, "印" * 80)])
     lines = draw(screen, 80, 24)
     assert "訓練" in text(lines) and "重み" in text(lines) and all(width_of(line) <= 80 for line in lines)
 

@@ -8,7 +8,6 @@ import select
 import shutil
 import signal
 import sys
-import termios
 import time
 from contextlib import suppress
 from typing import Any, Dict, Iterator, List, Optional, Sequence, Set
@@ -24,7 +23,7 @@ from jmassif.render import layout as roles
 from jmassif.render.graph import timeline_points
 from jmassif.render.layout import Line
 from jmassif.render.top import Process, Screen, draw, frame
-from jmassif.units import printable, size
+from jmassif.units import printable
 
 try:
     import curses
@@ -38,7 +37,7 @@ _STEPS = {"up": -1, "down": 1, "page up": -_PAGE, "page down": _PAGE}
 
 def _process(run: LiveRun) -> Process:
     parent = run.profile.manifest.get("forked-from")
-    text = f"forked from {printable(parent)}, which had {size(run.inherited)}" if parent else run.command
+    text = f"forked from {printable(parent)}" if parent else run.command
     now = run.now()
     return Process(run.pid, text, now.host + now.device, run.state)
 
@@ -53,22 +52,12 @@ class Watching:
         self.offset = 0
         self.is_paused = False
         self.is_help = False
-        self._states: List[str] = []
         self._left: Set[int] = set()  # runs that became another program
         self._drawn: Optional[Screen] = None
 
     @property
     def run(self) -> LiveRun:
         return self.family.runs[min(self.chosen, len(self.family.runs) - 1)]
-
-    def poll(self, seconds: float) -> bool:
-        """Reads on; whether there is anything new to show."""
-        is_news = self.family.poll(seconds)
-        # A process may end without a record.
-        states = [each.state for each in self.family.runs]
-        is_news = is_news or states != self._states
-        self._states = states
-        return is_news
 
     def _follow_exec(self) -> None:
         """Shows the last program of a process in the place of an earlier one, unless the reader goes back to that."""
@@ -140,22 +129,12 @@ def build_parser(prog: str) -> Parser:
     return parser
 
 
-_BITE_SECONDS = 0.2  # the longest that keys wait for reading
-
-
-def _read_all(watching: Watching) -> None:
-    """Read all that there is; of a pipe until its end."""
-    runs = watching.family.runs
-    while True:
-        watching.family.poll(_BITE_SECONDS)
-        if all(run.follower.is_all and (run.follower.fileno() is None or run.follower.is_over) for run in runs):
-            return
-        time.sleep(0 if any(not run.follower.is_all for run in runs) else 0.05)
-
-
 def _print_once(watching: Watching) -> None:
-    _read_all(watching)
+    """All that there is; of a pipe what comes until its end."""
     watching.family.settle()
+    while any(run.follower.fileno() is not None for run in watching.family.runs):
+        time.sleep(0.05)
+        watching.family.settle()
     size = shutil.get_terminal_size()
     lines = frame(watching.screen(), size.columns, size.lines)
     common.write(coloured(lines) if wants_colour("auto", sys.stdout) else lines, None)
@@ -207,41 +186,26 @@ def _keys(window: Any) -> Iterator[str]:
         yield named.get(code) or (chr(code) if 0x20 <= code < 0x7F else "")
 
 
-def _is_terminal_there() -> bool:
-    """One that went away without a signal can be read at any time, and has nothing."""
-    try:
-        termios.tcgetattr(0)
-    except termios.error:
-        return False
-    return True
+_BITE_SECONDS = 0.2  # the longest that keys wait for reading
 
 
 def _follow(window: Any, watching: Watching, seconds: float) -> None:
-    """Draws until a key quits or the terminal goes away; looks every so many seconds, and when a pipe has something."""
+    """Draw until a key quits or the terminal goes away; look every so many seconds, and when a pipe has something."""
     attributes = _attributes()
     window.timeout(0)
     window.keypad(True)
     with suppress(curses.error):  # a terminal that cannot hide it
         curses.curs_set(0)
-    is_news = True
     while True:
-        if is_news:
-            height, width = window.getmaxyx()
-            _put(window, draw(watching.screen(), width, height), attributes)
+        height, width = window.getmaxyx()
+        _put(window, draw(watching.screen(), width, height), attributes)
         pipes = [run.follower.fileno() for run in watching.family.runs]
         ready = select.select([0] + [pipe for pipe in pipes if pipe is not None], [], [], seconds)[0]
-        is_news = watching.poll(_BITE_SECONDS)
+        watching.family.poll(_BITE_SECONDS)
         keys = list(_keys(window))
-        if 0 in ready and not keys and not _is_terminal_there():
+        is_gone = 0 in ready and not keys and not os.isatty(0)
+        if is_gone or not all(map(watching.press, keys)):
             return
-        for key in keys:
-            is_news = True
-            if not watching.press(key):
-                return
-
-
-def _leave(*_: Any) -> None:
-    sys.exit(0)
 
 
 def _show(watching: Watching, seconds: float) -> None:
@@ -251,21 +215,14 @@ def _show(watching: Watching, seconds: float) -> None:
         raise Problem("this Python has no curses: --once prints one frame")
     locale.setlocale(locale.LC_ALL, "")
     _take_keys()
-    lack = "is not known here"
-    with suppress(curses.error):
-        curses.setupterm()
-        lack = "" if curses.tigetstr("cup") else "cannot be drawn on"
-    if lack:
-        raise Problem(f"the terminal {os.environ.get('TERM', '')!r} {lack}: --once prints one frame")
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, _leave)
+        signal.signal(number, lambda *_: sys.exit(0))
     try:
         curses.wrapper(_follow, watching, seconds)
-    except SystemExit:
-        pass
-    except curses.error:
-        if _is_terminal_there():
-            raise
+    except curses.error as error:
+        if os.isatty(0):
+            name = os.environ.get("TERM", "")
+            raise Problem(f"the terminal {name!r} cannot be drawn on ({error}): --once prints one frame")
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -169,7 +169,7 @@ class Sums(TailBuilder):
         # A run of PyTorch has tens of thousands of lines, and is looked at twice a second.
         first = heapq.nlargest(n, range(1, len(held)), key=column.__getitem__)
         shown = [at for at in first if held[at] or grown[at]]
-        return [LineUsage(self._name(names[at]), hosts[at], devices[at], grown[at]) for at in shown]
+        return [LineUsage(self._name(names[at]), Usage(hosts[at], 0, devices[at]), grown[at]) for at in shown]
 
     def line_of(self, account: int) -> str:
         return self._name(list(self._lines)[self._line_of[account] // 2])
@@ -232,18 +232,14 @@ class Followed:
         if self.follower.tail is not self._tail:
             self._drop_tail()
             self._tail = self.follower.tail
-        if not self._undo and self._tail:
-            self._lay_tail()
+        if self._tail and not self._undo:
+            undo = self.model.checkpoint()
+            try:
+                self.follower.lay(self._tail)
+                self._undo = undo
+            except TraceError:  # it will be gone, or refused when it stays
+                undo()
         return True
-
-    def _lay_tail(self) -> None:
-        """One that does not fit will be gone, or refused when it stays."""
-        undo = self.model.checkpoint()
-        try:
-            self.follower.lay(self._tail)
-            self._undo = undo
-        except TraceError:
-            undo()
 
 
 class Event(NamedTuple):
@@ -254,13 +250,8 @@ class Event(NamedTuple):
 
 class LineUsage(NamedTuple):
     name: str  # safe to show
-    host: int  # bytes, as are the others
-    device: int
-    grown: int  # in the last seconds
-
-    @property
-    def bytes(self) -> int:
-        return self.host + self.device
+    usage: Usage  # bytes alone
+    grown: int  # bytes in the last seconds
 
 
 class Pool(NamedTuple):
@@ -334,11 +325,6 @@ class LiveRun(Followed):
         return self.profile.number("pid") or 0
 
     @property
-    def is_here(self) -> bool:
-        """The process runs, or ran, on this machine."""
-        return is_of_this_machine(self.profile.manifest)
-
-    @property
     def state(self) -> str:
         """In words."""
         profile = self.profile
@@ -352,7 +338,8 @@ class LiveRun(Followed):
             return f"reading, {100 * self.follower.share_read:.0f} %" if self.follower.fileno() is None else "reading"
         if profile.snapshots and profile.snapshots[-1].reason == "exec":
             return EXECED
-        if self.is_here and "process" in profile.manifest and not process_is_there(profile.manifest):
+        is_here = is_of_this_machine(profile.manifest) and "process" in profile.manifest
+        if is_here and not process_is_there(profile.manifest):
             return "killed (no end record)"
         if self.follower.is_over:
             return "cut off: the pipe has ended"
@@ -361,12 +348,6 @@ class LiveRun(Followed):
     @property
     def is_running(self) -> bool:
         return self.state in ("running", "reading", "waiting for the trace")
-
-    @property
-    def inherited(self) -> int:
-        """Bytes that its parent had allocated before the fork."""
-        first = self.profile.snapshots[0] if "forked-from" in self.profile.manifest and self.profile.snapshots else None
-        return first.host + first.device if first else 0
 
     @property
     def command(self) -> str:
@@ -407,7 +388,7 @@ class LiveRun(Followed):
             profile.system_at(name, now.time) for name in ("mem-total", "mem-available", "device-total", "device-free")
         )
         total = total or profile.number("mem-total-bytes")
-        available = _available() if self.is_here and self.is_running else available
+        available = _available() if self.is_running and is_of_this_machine(profile.manifest) else available
         if not profile.is_discrete:
             return [_pool("memory", now.host, now.device, total, available)]
         device = [_pool("device", 0, now.device, device_total, device_free)] if now.device or device_total else []
@@ -439,7 +420,7 @@ _LOOK_SECONDS = 0.5
 class Family:
     """Raises TraceError for a name that cannot be followed from the beginning."""
 
-    def __init__(self, names: Sequence[str], now: Callable[[], float] = time.monotonic, has_sums: bool = True) -> None:
+    def __init__(self, names: Sequence[str], has_sums: bool = True) -> None:
         """`has_sums`: see LiveRun."""
         self._has_sums = has_sums
         self.runs = [LiveRun(name, has_sums) for name in names]
@@ -447,45 +428,41 @@ class Family:
         self.n_left_out = 0
         self._candidates: List[LiveRun] = []
         self._known: Set[str] = {os.path.realpath(name) for name in names if name != STDIN}
-        self._now = now
         self._next_look = 0.0
 
-    def poll(self, seconds: float) -> bool:
-        """Reads for about so long; returns whether anything is new."""
-        end = self._now() + seconds
-        is_news = self._look() if self._now() >= self._next_look else False
+    def poll(self, seconds: float) -> None:
+        """Read for about so long."""
+        begin = time.monotonic()
+        if begin >= self._next_look:
+            self._next_look = begin + _LOOK_SECONDS
+            self._look()
         reading = list(self.runs)
-        while reading and self._now() < end:
-            for run in list(reading):
-                is_news = self._poll(run) or is_news
-                if run.follower.is_all or run not in self.runs:
-                    reading.remove(run)
-        return is_news
+        while reading and time.monotonic() < begin + seconds:
+            for run in reading:
+                self._poll(run)
+            reading = [run for run in reading if run in self.runs and not run.follower.is_all]
 
     def settle(self) -> None:
-        """Finds and reads children's traces until there are no more."""
-        self.poll(1e9)
+        """Find and read children's traces until there are no more."""
         n_runs = -1
         while n_runs != len(self.runs) or not all(candidate.follower.is_all for candidate in self._candidates):
             n_runs = len(self.runs)
-            self._next_look = 0.0
             self.poll(1e9)
+            self._look()
 
-    def _poll(self, run: LiveRun) -> bool:
+    def _poll(self, run: LiveRun) -> None:
         try:
-            return run.poll()
+            run.poll()
         except TraceError as error:
             if len(self.runs) == 1:
                 raise
             self.lost.append(f"{run.name}: {error}")
             run.follower.close()
             self.runs.remove(run)
-            return True
 
     # ---- children ------------------------------------------------------------------------------------
 
-    def _look(self) -> bool:
-        self._next_look = self._now() + _LOOK_SECONDS
+    def _look(self) -> None:
         for run in list(self.runs):
             for path in self._beside(run):
                 self._known.add(os.path.realpath(path))
@@ -494,7 +471,6 @@ class Family:
                     continue
                 with suppress(TraceError):
                     self._candidates.append(LiveRun(path, self._has_sums))
-        n_runs = len(self.runs)
         for candidate in list(self._candidates):
             try:
                 candidate.poll()
@@ -508,7 +484,6 @@ class Family:
                 self.runs.append(candidate)
             else:
                 candidate.follower.close()
-        return len(self.runs) > n_runs
 
     def _beside(self, run: LiveRun) -> List[str]:
         """New files that may be traces of a run's children."""

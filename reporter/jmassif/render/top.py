@@ -195,10 +195,13 @@ def _middle(screen: Screen, width: int, height: int) -> List[Line]:
 
 
 def _lines(screen: Screen, width: int, height: int) -> List[Line]:
-    columns: List[Tuple[str, Callable[[LineUsage], str]]] = [("TOTAL", lambda row: size(row.bytes))]
+    columns: List[Tuple[str, Callable[[LineUsage], str]]] = [("TOTAL", lambda row: size(row.usage.bytes))]
     if width >= _WITH_GRAPH:
         if any(row.usage.device_bytes for row in screen.report.owners):
-            columns += [("HOST", lambda row: size(row.host)), ("DEVICE", lambda row: size(row.device))]
+            columns += [
+                ("HOST", lambda row: size(row.usage.host_bytes)),
+                ("DEVICE", lambda row: size(row.usage.device_bytes)),
+            ]
         if screen.report.unit == "ms":
             columns.append(("+10 s", lambda row: growth(row.grown)))
     heads = " ".join(f"{head:>{_SIZE}}" for head, _ in columns)
