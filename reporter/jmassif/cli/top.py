@@ -10,13 +10,13 @@ import signal
 import sys
 import time
 from contextlib import suppress
-from typing import Any, Dict, Iterator, List, Optional, Sequence, Set
+from typing import Any, Dict, Iterator, Optional, Sequence
 
 from jmassif.cli import common
 from jmassif.cli.common import Parser, Problem
 from jmassif.cli.options import add_traces, number, shown_name, traces_of
 from jmassif.cli.terminal import coloured, is_terminal, wants_colour
-from jmassif.live.run import EXECED, ORDERS, Family, LiveRun
+from jmassif.live.run import ORDERS, Family, LiveRun
 from jmassif.reader.input import STDIN
 from jmassif.reader.tokens import TraceError
 from jmassif.render import layout as roles
@@ -52,7 +52,7 @@ class Watching:
         self.offset = 0
         self.is_paused = False
         self.is_help = False
-        self._left: Set[int] = set()  # runs that became another program
+        self._n_programs: Dict[str, int] = {}  # that each process was seen to have run
         self._drawn: Optional[Screen] = None
 
     @property
@@ -60,15 +60,13 @@ class Watching:
         return self.family.runs[min(self.chosen, len(self.family.runs) - 1)]
 
     def _follow_exec(self) -> None:
-        """Shows the last program of a process in the place of an earlier one, unless the reader goes back to that."""
-        run, runs = self.run, self.family.runs
-        process = run.profile.manifest.get("process", "")
-        if run.state != EXECED or id(run) in self._left or not process:
-            return
-        same = [number for number, each in enumerate(runs) if each.profile.manifest.get("process") == process]
-        self._left.update(id(runs[number]) for number in same if runs[number].state == EXECED)
-        self.chosen = max(same, key=lambda number: runs[number].profile.number("start-unix-ms") or 0)
-        self.offset = 0
+        """Show the last program of a process in the place of an earlier one, unless the reader goes back to that."""
+        process = self.run.profile.manifest.get("process", "")
+        programs = [run for run in self.family.runs if run.profile.manifest.get("process") == process]
+        if process and len(programs) > self._n_programs.get(process, 1):
+            last = max(programs, key=lambda run: run.profile.number("start-unix-ms") or 0)
+            self.chosen, self.offset = self.family.runs.index(last), 0
+        self._n_programs[process] = len(programs)
 
     def press(self, key: str) -> bool:
         """Take a key by its name; False to quit."""

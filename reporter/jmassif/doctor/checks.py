@@ -10,9 +10,8 @@ import shutil
 import subprocess
 import tempfile
 from functools import lru_cache, partial
-from itertools import takewhile
 from subprocess import DEVNULL, PIPE, STDOUT
-from typing import Callable, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+from typing import Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from jmassif.units import size
 
@@ -57,9 +56,8 @@ class Machine(NamedTuple):
 
     @property
     def script(self) -> str:
-        """The text of the script that the program is; "" where it is none. Options of Python's with a value are not known."""
-        words = takewhile(lambda word: word not in ("-c", "-m"), self.program[1:] if self.is_python else ())
-        return next((_read(word) for word in words if word.endswith(".py")), "")
+        """The text of the Python script that is run; "" for none."""
+        return next((_read(word) for word in self.program if word.endswith(".py")), "")
 
     def run(self, *command: str) -> Tuple[int, List[str]]:
         """The status of a command, and the lines of both its streams."""
@@ -190,10 +188,10 @@ _L4T = ("32", "34", "35", "36", "38")  # the releases with drivers that are deco
 
 
 @lru_cache()
-def _packages(path: str) -> Dict[str, str]:
-    """Version by package that is installed, of dpkg's status file."""
+def _packages(root: str) -> Dict[str, str]:
+    """Version by package that is installed."""
     package = r"^Package: (\S+)\n(?:.+\n)*?Status: .* installed\n(?:.+\n)*?Version: (?:\d+:)?(\d\S*)$"
-    return dict(re.findall(package, _read(path), re.MULTILINE))
+    return dict(re.findall(package, _read(f"{root}/var/lib/dpkg/status"), re.MULTILINE))
 
 
 def check_board(machine: Machine) -> Optional[Verdict]:
@@ -206,7 +204,7 @@ def check_board(machine: Machine) -> Optional[Verdict]:
     if not model and not found:
         return None
     release = ".".join(found.groups()) if found else ""
-    jetpack = jetpack_of(release, _packages(machine.root + _STATUS).get("nvidia-jetpack", ""))
+    jetpack = jetpack_of(release, _packages(machine.root).get("nvidia-jetpack", ""))
     words = [model or "unnamed board", jetpack and f"JetPack {jetpack}", release and f"L4T {release}"]
     text = ", ".join(filter(None, words))
     if found and found[1] not in _L4T:
@@ -214,13 +212,10 @@ def check_board(machine: Machine) -> Optional[Verdict]:
     return Verdict(OK, text)
 
 
-_STATUS = "/var/lib/dpkg/status"
-
-
 def check_library(packages: str, oldest: int, newest: int, machine: Machine) -> Optional[Verdict]:
     """Versions of a library that are installed; the wrappers know the major versions from `oldest` to `newest`."""
-    installed = _packages(machine.root + _STATUS)
-    versions = sorted({version for name, version in installed.items() if re.fullmatch(packages, name)})
+    installed = _packages(machine.root).items()
+    versions = sorted({version for name, version in installed if re.fullmatch(packages, name)})
     majors = [int(re.split(r"\D", version)[0]) for version in versions]
     if not versions:
         return None
@@ -317,27 +312,21 @@ _GROUPS = {
 }
 
 
-def _groups(machine: Machine) -> Iterator[Tuple[str, str, str]]:
-    """For each control group around this process, from its own to the outermost: its directory, limit and usage."""
-    # In a container they are mounted as if its own were the outermost.
+def _available(machine: Machine, figures: Mapping[str, int]) -> Tuple[int, str]:
+    """Available bytes, and the name of the control group's limit that leaves no more."""
+    found = [(figures["MemAvailable"], "")]
+    # In a container the groups are mounted as if its own were the outermost.
     for line in [*machine.text("/proc/self/cgroup").splitlines(), "0::/", "1:memory:/"]:
         controllers, _, path = line.partition(":")[2].partition(":")
-        for mounted, limit, used in (_GROUPS[name] for name in controllers.split(",") if name in _GROUPS):
-            path = mounted + path.rstrip("/")
-            while path.startswith(mounted):
-                yield path, limit, used
-                path = os.path.dirname(path)
-
-
-def _available(machine: Machine, figures: Mapping[str, int]) -> Tuple[int, str]:
-    """Available bytes, and the control group's limit that leaves no more."""
-    found = [(figures.get("MemAvailable", figures.get("MemFree", 0)), "")]
-    for directory, limit, used in _groups(machine):
-        most, now = (machine.text(f"{directory}/{name}").strip() for name in (limit, used))
-        if most.isdigit() and now.isdigit():
-            # Pages of files that were not used lately make way.
-            cached = re.search(r"(?m)^inactive_file (\d+)$", machine.text(f"{directory}/memory.stat"))
-            found.append((max(0, int(most) - int(now) + (int(cached[1]) if cached else 0)), limit))
+        for mounted, limit, usage in (_GROUPS[name] for name in controllers.split(",") if name in _GROUPS):
+            directory = mounted + path.rstrip("/")
+            while directory.startswith(mounted):
+                most, used = (machine.text(f"{directory}/{name}").strip() for name in (limit, usage))
+                if most.isdigit() and used.isdigit():
+                    # Pages of files that were not used lately make way.
+                    cached = re.search(r"(?m)^inactive_file (\d+)$", machine.text(f"{directory}/memory.stat"))
+                    found.append((max(0, int(most) - int(used) + (int(cached[1]) if cached else 0)), limit))
+                directory = os.path.dirname(directory)
     return min(found)
 
 
@@ -354,7 +343,7 @@ _STOP_DESKTOP = "sudo systemctl isolate multi-user.target (and graphical.target 
 def check_memory(machine: Machine) -> Verdict:
     """Available memory, against that which the program needs."""
     figures = machine.bytes_of("/proc/meminfo")
-    if "MemTotal" not in figures:
+    if "MemAvailable" not in figures:
         return Verdict(LOST, "/proc/meminfo cannot be read: reports lack the machine's memory")
     available, limit = _available(machine, figures)
     swap, need = figures.get("SwapFree", 0), needed(machine)
@@ -398,7 +387,8 @@ _TRACE = 64 * _MIB
 
 
 def check_open_files(machine: Machine) -> Verdict:
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    soft, hard = (1 << 20 if limit == resource.RLIM_INFINITY else limit for limit in limits)
     text = f"the limit is {soft}" + (f" (hard {hard})" if hard != soft else "")
     if soft >= _FEWEST and hard < _BOARDS and _refusal(machine, "nvmap") != errno.ENOENT:
         reason = "the board's buffers have descriptors from 1024 on, which the program cannot close or map"

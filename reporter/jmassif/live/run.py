@@ -196,7 +196,6 @@ class Totals(TailBuilder):
 
 _MOST_EVENTS = 100
 ORDERS = ("held", "grown", "device", "host")  # of lines
-EXECED = "became another program"
 
 
 class Followed:
@@ -337,7 +336,7 @@ class LiveRun(Followed):
         if not self.follower.is_all:
             return f"reading, {100 * self.follower.share_read:.0f} %" if self.follower.fileno() is None else "reading"
         if profile.snapshots and profile.snapshots[-1].reason == "exec":
-            return EXECED
+            return "became another program"
         is_here = is_of_this_machine(profile.manifest) and "process" in profile.manifest
         if is_here and not process_is_there(profile.manifest):
             return "killed (no end record)"

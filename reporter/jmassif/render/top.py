@@ -50,15 +50,7 @@ class Screen(NamedTuple):
     note: str = ""
 
 
-KEYS = (
-    ("q", "quit"),
-    ("p", "pause"),
-    ("s", "sort lines by total, growth, device memory, host memory"),
-    ("up, down", "scroll lines"),
-    ("tab", "next process"),
-    ("?", "help"),
-)
-_SHORT_KEYS = "q quit  p pause  s sort  tab process  ? help"
+KEYS = (("q", "quit"), ("p", "pause"), ("s", "sort lines"), ("tab", "next process"), ("?", "help"))
 
 
 def width_of(text: str) -> int:
@@ -237,10 +229,10 @@ def _processes(screen: Screen, width: int, height: int) -> List[Line]:
 
 
 def _help(screen: Screen, width: int, height: int) -> List[Line]:
-    marks = f"{HOST} host memory   {DEVICE} device memory   {OTHERS} used by others   {FREE} free"
-    growths = "+10 s: growth of a line in the run's last ten seconds"
-    keys = [f"{key:<10} {what}" for key, what in KEYS]
-    return [_heading("KEYS", width)] + [Line(f"  {line}") for line in [*keys, "", marks, growths]]
+    texts = [f"{key:<10} {what}" for key, what in (*KEYS, ("up, down", "scroll lines"))]
+    texts.append(f"{HOST} host memory   {DEVICE} device memory   {OTHERS} used by others   {FREE} free")
+    texts.append("+10 s: growth of a line in the run's last ten seconds")
+    return [_heading("KEYS", width)] + [Line(f"  {text}") for text in texts]
 
 
 # ---- all of it ---------------------------------------------------------------------------------------
@@ -289,7 +281,8 @@ def _heights(parts: Sequence[_Part], room: int) -> List[int]:
 def draw(screen: Screen, width: int, height: int) -> List[Line]:
     """No more than `height` lines of no more than `width` columns."""
     above = [_title(screen, width), *_pools(screen, width)]
-    below = Line((fit(screen.note or _SHORT_KEYS, width), roles.WARNING if screen.note else roles.HEADING))
+    keys = "  ".join(f"{key} {what}" for key, what in KEYS)
+    below = Line((fit(screen.note or keys, width), roles.WARNING if screen.note else roles.HEADING))
     room = height - len(above) - 1
     if room < 0:
         return [cut(line, width) for line in above[:height]]
