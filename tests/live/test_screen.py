@@ -113,7 +113,7 @@ def test_what_is_there_at_all_shows_in_a_bar() -> None:
 
 
 def test_owners_that_do_not_fit_are_one_row_and_nothing_is_lost() -> None:
-    lines = draw(of(events=[], ladders=[]), 50, 14)
+    lines = draw(of(events=[]), 50, 30)
     rows = [line for line in lines if " smaller" in line]
     assert len(rows) == 1
     n = int(rows[0].split()[0])

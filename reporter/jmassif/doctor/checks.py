@@ -9,7 +9,6 @@ import resource
 import shutil
 import subprocess
 import tempfile
-from functools import lru_cache, partial
 from subprocess import DEVNULL, PIPE, STDOUT
 from typing import Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
@@ -49,10 +48,6 @@ class Machine(NamedTuple):
 
     def which(self, name: str) -> str:
         return shutil.which(name, path=self.environment.get("PATH")) or ""
-
-    @property
-    def is_python(self) -> bool:
-        return bool(self.program) and os.path.basename(self.program[0]).startswith("python")
 
     @property
     def script(self) -> str:
@@ -133,95 +128,62 @@ print(found.origin if found and found.origin else "")
 """
 
 
-def _interview(machine: Machine) -> Tuple[str, int, List[str]]:
-    """The interpreter that runs the program, else the first on the path, "" for none; its status and its answers."""
-    python = machine.which(machine.program[0] if machine.is_python else "python3")
-    return (python, *(machine.run(python, "-c", _INTERVIEW) if python else (0, [])))
-
-
 def check_python(machine: Machine) -> Verdict:
-    """The interpreter that is profiled."""
-    python, status, lines = _interview(machine)
+    """The interpreter that runs the program, else the first on the path, and PyTorch in it."""
+    is_python = bool(machine.program) and os.path.basename(machine.program[0]).startswith("python")
+    python = machine.which(machine.program[0] if is_python else "python3")
     if not python:
         return Verdict(OK, "not installed: only other programs can be recorded")
+    status, lines = machine.run(python, "-c", _INTERVIEW)
     if status or len(lines) < 5:
         return Verdict(FAILS, f"{python} does not run: {lines[-1] if lines else f'status {status}'}")
-    version, name, platform, executable = lines[-5:-1]
+    version, name, platform, executable, torch = lines[-5:]
     here, text = os.uname().machine, f"{version}, {executable}"
     if platform != f"linux-{here}":
         return Verdict(FAILS, f"{text}, is for {platform}, and the recorder for {here}", f"install a Python for {here}")
+    if torch:
+        assigned = r"(?m)^__version__ *(?::.*)?= *['\"]([^'\"]+)"
+        found = re.search(assigned, _read(os.path.join(os.path.dirname(torch), "version.py")))
+        text += f", PyTorch {found[1] if found else 'of unknown version'}"
     if name != "cpython" or not _PYTHONS[0] <= tuple(map(int, version.split(".")[:2])) <= _PYTHONS[1]:
         known = " to ".join(".".join(map(str, each)) for each in _PYTHONS)
         return Verdict(LOST, f"{text}: stacks have no Python lines, which are read of CPython {known}")
     return Verdict(OK, text)
 
 
-def check_torch(machine: Machine) -> Optional[Verdict]:
-    """PyTorch's version, and that its allocator reports by a function that the preload library wraps."""
-    _, status, lines = _interview(machine)
-    if status or len(lines) < 5 or not lines[-1]:
-        return None
-    package = os.path.dirname(lines[-1])
-    found = re.search(r"(?m)^__version__ *(?::.*)?= *['\"]([^'\"]+)", _read(os.path.join(package, "version.py")))
-    text = f"{found[1] if found else 'unknown version'}, {package}"
-    content = _content(os.path.join(package, "lib", "libc10.so")) or _content("/usr/lib/*/libc10.so*")
-    if not content:
-        return Verdict(LOST, f"{text}: without libc10.so tensors count as allocator cache")
-    preloaded = _content(os.path.join(machine.tools, "vgpreload_jmassif-*.so"))
-    wrapped = re.findall(rb"_vgw\d+ZU_libc10Za_(_ZN3c10\w*reportMemory\w+)", preloaded)
-    if wrapped and not any(name + b"\0" in content for name in wrapped):
-        return Verdict(LOST, f"{text}: its allocator reports by an unknown function: tensors count as allocator cache")
-    return Verdict(OK, text)
-
-
-def _content(pattern: str) -> bytes:
-    """The first file that matches the pattern; b"" for none."""
-    for path in glob.glob(pattern):
-        with open(path, "rb") as stream:
-            return stream.read()
-    return b""
-
-
 # ---- the board ----
 
-_L4T = ("32", "34", "35", "36", "38")  # the releases with drivers that are decoded
-
-
-@lru_cache()
-def _packages(root: str) -> Dict[str, str]:
-    """Version by package that is installed."""
-    package = r"^Package: (\S+)\n(?:.+\n)*?Status: .* installed\n(?:.+\n)*?Version: (?:\d+:)?(\d\S*)$"
-    return dict(re.findall(package, _read(f"{root}/var/lib/dpkg/status"), re.MULTILINE))
+_L4T = range(32, 39)  # releases with drivers that are decoded
+# Packages of each library, and the oldest and newest major version that the wrappers know.
+_LIBRARIES = {
+    "CUDA": (r"cuda-cudart-\d+-\d+|cuda-runtime-\d+-\d+", 9, 13),
+    "cuDNN": (r"libcudnn\d+(-cuda-\d+)?", 7, 9),
+    "TensorRT": (r"libnvinfer\d+", 5, 10),
+}
 
 
 def check_board(machine: Machine) -> Optional[Verdict]:
-    """The board and its JetPack."""
+    """The board, its JetPack, and what is installed of CUDA."""
     from jmassif.model.run_info import jetpack_of
 
-    model = machine.text("/proc/device-tree/model").strip("\0\n ")
+    package = r"(?m)^Package: (\S+)\n(?:.+\n)*?Status: .* installed\n(?:.+\n)*?Version: (?:\d+:)?(\d\S*)$"
+    packages = dict(re.findall(package, machine.text("/var/lib/dpkg/status")))
     # "# R32 (release), REVISION: 7.1, …" → "32.7.1"
     found = re.search(r"R(\d+).*REVISION: *([\d.]+)", machine.text("/etc/nv_tegra_release"))
-    if not model and not found:
-        return None
     release = ".".join(found.groups()) if found else ""
-    jetpack = jetpack_of(release, _packages(machine.root).get("nvidia-jetpack", ""))
-    words = [model or "unnamed board", jetpack and f"JetPack {jetpack}", release and f"L4T {release}"]
+    jetpack = jetpack_of(release, packages.get("nvidia-jetpack", ""))
+    model = machine.text("/proc/device-tree/model").strip("\0\n ")
+    words = [model, jetpack and f"JetPack {jetpack}", release and f"L4T {release}"]
+    unknown = [f"L4T {release}"] if found and int(found[1]) not in _L4T else []
+    for name, (pattern, oldest, newest) in _LIBRARIES.items():
+        for version in sorted({packages[package] for package in packages if re.fullmatch(pattern, package)}):
+            words.append(f"{name} {version}")
+            if not oldest <= int(re.split(r"\D", version)[0]) <= newest:
+                unknown.append(words[-1])
     text = ", ".join(filter(None, words))
-    if found and found[1] not in _L4T:
-        return Verdict(LOST, f"{text}: the driver's memory is not decoded for this release")
-    return Verdict(OK, text)
-
-
-def check_library(packages: str, oldest: int, newest: int, machine: Machine) -> Optional[Verdict]:
-    """Versions of a library that are installed; the wrappers know the major versions from `oldest` to `newest`."""
-    installed = _packages(machine.root).items()
-    versions = sorted({version for name, version in installed if re.fullmatch(packages, name)})
-    majors = [int(re.split(r"\D", version)[0]) for version in versions]
-    if not versions:
-        return None
-    if oldest <= min(majors) and max(majors) <= newest:
-        return Verdict(OK, ", ".join(versions))
-    return Verdict(LOST, f"{', '.join(versions)}: the wrappers know {oldest} to {newest}")
+    if unknown:
+        return Verdict(LOST, f"{text}: device memory of {', '.join(unknown)} may be missed")
+    return Verdict(OK, text) if text else None
 
 
 # Nodes of a Jetson's GPU and those of other boards'; a program needs all that are there.
@@ -472,11 +434,7 @@ class Check(NamedTuple):
 CHECKS = (
     Check("Valgrind", check_valgrind),
     Check("Python", check_python),
-    Check("PyTorch", check_torch),
     Check("board", check_board),
-    Check("CUDA", partial(check_library, r"cuda-cudart-\d+-\d+|cuda-runtime-\d+-\d+", 9, 13)),
-    Check("cuDNN", partial(check_library, r"libcudnn\d+(-cuda-\d+)?", 7, 9)),
-    Check("TensorRT", partial(check_library, r"libnvinfer\d+", 5, 10)),
     Check("devices", check_devices, True),
     Check("processor", lambda machine: check_processor(machine, valgrind_version(machine))),
     Check("memory", check_memory, True),

@@ -22,7 +22,7 @@ OTHERS = "#"
 FREE = "."
 _ROLE_OF = {HOST: roles.HOST, DEVICE: roles.DEVICE}
 _WITH_GRAPH = 60  # columns; a narrower screen has no graph
-_OWNERS_SHARE = 0.54
+_LADDERS_SHARE = 0.54
 _LEAST_BAR = 6
 _NAME = 10
 _SIZE = 9
@@ -175,12 +175,11 @@ def _ladder(screen: Screen, width: int, height: int) -> List[Line]:
 
 
 def _middle(screen: Screen, width: int, height: int) -> List[Line]:
-    """The ladder or, without one, the owners; beside it the timeline."""
-    draw_left = _ladder if screen.report.ladders else _owners
+    """The ladder, and beside it the timeline."""
     if width < _WITH_GRAPH:
-        return draw_left(screen, width, height)
-    left_width = int(width * _OWNERS_SHARE)
-    left = draw_left(screen, left_width, height)
+        return _ladder(screen, width, height)
+    left_width = int(width * _LADDERS_SHARE)
+    left = _ladder(screen, left_width, height)
     right = _graph(screen, width - left_width - 2, height)
     pairs = zip_longest(left, right, fillvalue=Line(""))
     return [Line(first, " " * (left_width + 2 - width_of(first)), second) for first, second in pairs]
@@ -250,12 +249,12 @@ def _parts(screen: Screen) -> List[_Part]:
     report = screen.report
     if screen.is_help:
         return [_Part(1, 2, 100, _help)]
-    n_middle = sum(1 + len(ladder.rungs) for ladder in report.ladders) or min(14, len(report.owners) + 1)
-    n_events, n_processes = len(report.events), len(screen.processes)
+    n_middle = sum(1 + len(ladder.rungs) for ladder in report.ladders)
+    n_owners, n_events, n_processes = len(report.owners), len(report.events), len(screen.processes)
     parts = [
         _Part(5, 3, min(6, 1 + n_processes), _processes) if n_processes else None,
         _Part(4, 4, max(9, n_middle), _middle),
-        _Part(1, 4, min(10, 1 + len(report.owners)), _owners) if report.ladders else None,
+        _Part(1, 4, min(10, 1 + n_owners), _owners) if n_owners else None,
         _Part(3, 3, 1 + max(2, len(report.lines)), _lines),
         _Part(2, 2, min(7, 1 + n_events), _events) if n_events else None,
     ]
