@@ -10,7 +10,7 @@ import signal
 import sys
 import time
 from contextlib import suppress
-from typing import Any, Dict, Iterator, Optional, Sequence
+from typing import Any, Dict, List, Optional, Sequence
 
 from jmassif.cli import common
 from jmassif.cli.common import Parser, Problem
@@ -176,12 +176,10 @@ def _put(window: Any, lines: Sequence[Line], attributes: Dict[str, int]) -> None
     window.refresh()
 
 
-def _keys(window: Any) -> Iterator[str]:
-    """The names of pressed keys; "": one without a name, or the terminal has another size."""
+def _keys(window: Any) -> List[str]:
+    """Keys that were pressed. One without a name has another letter; a terminal of another size is such a key, too."""
     named = {curses.KEY_UP: "up", curses.KEY_DOWN: "down", curses.KEY_PPAGE: "page up", curses.KEY_NPAGE: "page down"}
-    named[ord("\t")] = "tab"
-    for code in iter(window.getch, curses.ERR):
-        yield named.get(code) or (chr(code) if 0x20 <= code < 0x7F else "")
+    return [named.get(code, "tab" if code == 9 else chr(code)) for code in iter(window.getch, curses.ERR)]
 
 
 _BITE_SECONDS = 0.2  # the longest that keys wait for reading
@@ -200,7 +198,7 @@ def _follow(window: Any, watching: Watching, seconds: float) -> None:
         pipes = [run.follower.fileno() for run in watching.family.runs]
         ready = select.select([0] + [pipe for pipe in pipes if pipe is not None], [], [], seconds)[0]
         watching.family.poll(_BITE_SECONDS)
-        keys = list(_keys(window))
+        keys = _keys(window)
         is_gone = 0 in ready and not keys and not os.isatty(0)
         if is_gone or not all(map(watching.press, keys)):
             return

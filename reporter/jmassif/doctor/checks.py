@@ -10,7 +10,7 @@ import shutil
 import subprocess
 import tempfile
 from subprocess import DEVNULL, PIPE, STDOUT
-from typing import Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+from typing import Callable, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from jmassif.units import size
 
@@ -41,18 +41,8 @@ class Machine(NamedTuple):
     def text(self, path: str) -> str:
         return _read(self.root + path)
 
-    def bytes_of(self, path: str) -> Dict[str, int]:
-        """Lines such as "MemFree:  123 kB" of a file of the kernel's, in bytes."""
-        rows = re.findall(r"^([^:\n]+):\s*(\d+)\s+kB\s*$", self.text(path), re.MULTILINE)
-        return {label: int(number) * 1024 for label, number in rows}
-
     def which(self, name: str) -> str:
         return shutil.which(name, path=self.environment.get("PATH")) or ""
-
-    @property
-    def script(self) -> str:
-        """The text of the Python script that is run; "" for none."""
-        return next((_read(word) for word in self.program if word.endswith(".py")), "")
 
     def run(self, *command: str) -> Tuple[int, List[str]]:
         """The status of a command, and the lines of both its streams."""
@@ -265,8 +255,6 @@ _MIB = 1 << 20
 # imports PyTorch 1.13, by the newest core.
 _PLAIN, _PYTHON, _TORCH = 40 * _MIB, 64 * _MIB, 387 * _MIB
 
-_USES_TORCH = re.compile(r"^\s*(?:import|from)\s+(?:torch|ultralytics|transformers|torchvision)\b", re.MULTILINE)
-
 # Versions of control groups: where they are mounted, the files of limit and usage.
 _GROUPS = {
     "": ("/sys/fs/cgroup", "memory.max", "memory.current"),
@@ -294,7 +282,8 @@ def _available(machine: Machine, figures: Mapping[str, int]) -> Tuple[int, str]:
 
 def needed(machine: Machine) -> int:
     """Bytes that the program holds before it does anything of its own."""
-    if _USES_TORCH.search(machine.script):
+    script = next((_read(word) for word in machine.program if word.endswith(".py")), "")
+    if re.search(r"(?m)^\s*(?:import|from)\s+(?:torch|ultralytics|transformers|torchvision)\b", script):
         return _TORCH
     return _PYTHON if not machine.program or "python" in machine.program[0] else _PLAIN
 
@@ -304,7 +293,8 @@ _STOP_DESKTOP = "sudo systemctl isolate multi-user.target (and graphical.target 
 
 def check_memory(machine: Machine) -> Verdict:
     """Available memory, against that which the program needs."""
-    figures = machine.bytes_of("/proc/meminfo")
+    rows = re.findall(r"(?m)^(\w+): *(\d+) kB$", machine.text("/proc/meminfo"))
+    figures = {label: int(number) * 1024 for label, number in rows}
     if "MemAvailable" not in figures:
         return Verdict(LOST, "/proc/meminfo cannot be read: reports lack the machine's memory")
     available, limit = _available(machine, figures)
