@@ -2,7 +2,7 @@
 """Sizes, times and names in words; sizes that a user writes ("800MiB", "+2%")."""
 
 import re
-from typing import TYPE_CHECKING, NamedTuple, Union
+from typing import TYPE_CHECKING, NamedTuple, Sequence, Union
 
 if TYPE_CHECKING:
     from fractions import Fraction
@@ -15,26 +15,20 @@ _BINARY = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB", "ZiB")
 _DECIMAL = ("", "k", "M", "G", "T", "P", "E")
 
 
-def _three_digits(value: float) -> str:
-    if value < 9.995:
-        return f"{value:.2f}"
-    if value < 99.95:
-        return f"{value:.1f}"
-    return f"{value:.0f}"
+def _scaled(value: float, base: int, units: Sequence[str]) -> str:
+    """Three digits and the unit that they take."""
+    step = 0
+    # 1023.5 would be shown as 1024 of the smaller unit.
+    while value >= base - 0.5 and step < len(units) - 1:
+        value /= base
+        step += 1
+    digits = 0 if not step or value >= 99.95 else 1 if value >= 9.995 else 2
+    return f"{value:.{digits}f} {units[step]}"
 
 
 def size(n_bytes: int) -> str:
     """1234567 → "1.18 MiB"; three digits, binary units, a minus sign where it belongs."""
-    value: float = abs(n_bytes)
-    sign = "-" if n_bytes < 0 else ""
-    if value < 1024:
-        return f"{sign}{int(value)} B"
-    step = 0
-    # 1023.5 would be shown as 1024 of the smaller unit.
-    while value >= 1023.5 and step < len(_BINARY) - 1:
-        value /= 1024
-        step += 1
-    return f"{sign}{_three_digits(value)} {_BINARY[step]}"
+    return ("-" if n_bytes < 0 else "") + _scaled(abs(n_bytes), 1024, _BINARY)
 
 
 def growth(n_bytes: int) -> str:
@@ -56,12 +50,7 @@ def moment(time: Union[int, float], unit: str) -> str:
     if unit == "B":
         return size(int(time))
     if unit == "i":
-        value = float(time)
-        step = 0
-        while value >= 999.5 and step < len(_DECIMAL) - 1:
-            value /= 1000
-            step += 1
-        return f"{_three_digits(value) if step else int(value)} {_DECIMAL[step]}i"
+        return f"{_scaled(time, 1000, _DECIMAL)}i"
     if time < 1000:
         return f"{time} ms"
     if time < 60 * 1000:

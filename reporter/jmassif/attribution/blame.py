@@ -8,8 +8,7 @@ the allocator itself, nor the C++ library's templates. Its object file is the li
 
 import re
 from array import array
-from fnmatch import translate
-from typing import Callable, Dict, Iterator, Pattern, Sequence, Set, Tuple
+from typing import Callable, Dict, Iterator, Pattern, Set, Tuple
 
 from jmassif.attribution.packages import INSTALLED, OWN, Folding, Memo
 from jmassif.model.records import Frame, side_of
@@ -54,21 +53,6 @@ class Innermost:
         return map(self._found.__getitem__, map(self._nearest.__getitem__, self._profile.accounts.nodes))
 
 
-class Passed:
-    """All of some Python frames that any stack goes through, each once, the outermost first."""
-
-    def __init__(self, profile: Profile, wanted: Set[int]) -> None:
-        stacks, frames = profile.python_stacks(), profile.node_frame
-        self._nearest = stacks.innermost
-        self._found: Dict[int, Tuple[int, ...]] = {0: ()}  # by Python node
-        for node, caller in zip(stacks.nodes[1:], stacks.callers[1:]):
-            passed, frame = self._found[caller], frames[node]
-            self._found[node] = passed if frame not in wanted or frame in passed else passed + (frame,)
-
-    def __call__(self, node: int) -> Tuple[int, ...]:
-        return self._found[self._nearest[node]]
-
-
 def _python_frames(profile: Profile, folding: Folding, is_folded: bool) -> Tuple[Set[int], Set[int]]:
     """The program's own frames, and installed packages', which are charged in a stack without any of the own.
 
@@ -82,26 +66,33 @@ def _python_frames(profile: Profile, folding: Folding, is_folded: bool) -> Tuple
 
 
 def callers(profile: Profile, folding: Folding, is_folded: bool) -> Callable[[int], Tuple[int, ...]]:
-    """A function from a stack's node to all frames that have the memory in their totals: the charged one, and its callers."""
-    own, installed = (Passed(profile, frames) for frames in _python_frames(profile, folding, is_folded))
-    return lambda node: own(node) or installed(node)
+    """A function from a stack's node to all frames that have the memory in their totals: the charged one, and its callers.
+
+    Each comes once, the outermost first.
+    """
+    stacks, frames = profile.python_stacks(), profile.node_frame
+
+    def passed(wanted: Set[int]) -> Dict[int, Tuple[int, ...]]:
+        found: Dict[int, Tuple[int, ...]] = {0: ()}  # by Python node
+        for node, caller in zip(stacks.nodes[1:], stacks.callers[1:]):
+            frame = frames[node]
+            is_new = frame in wanted and frame not in found[caller]
+            found[node] = found[caller] + (frame,) if is_new else found[caller]
+        return found
+
+    own, installed = map(passed, _python_frames(profile, folding, is_folded))
+    nearest = stacks.innermost
+    return lambda node: own[nearest[node]] or installed[nearest[node]]
 
 
 # ---- sites ----
 
 # Object files that allocate, or call what does, on behalf of their caller.
-_ALLOCATORS = (
-    "libc.so*",
-    "libc-*.so",
-    "libpthread*",
-    "libstdc++*",
-    "libc++*",
-    "libgcc_s*",
-    "vgpreload_*",
-    "libffi*",
-    "_ctypes.*",
-)
-_DEVICE_ALLOCATORS = _ALLOCATORS + ("libcuda.so*", "libcudart*")
+_ALLOCATORS = r"libc\.so|libc-.*\.so$|libpthread|libstdc\+\+|libc\+\+|libgcc_s|vgpreload_|libffi|_ctypes\."
+_ALLOCATOR_NAMES = {
+    "host": re.compile(_ALLOCATORS),
+    "device": re.compile(_ALLOCATORS + r"|libcuda\.so|libcudart"),
+}
 
 # The name of all functions of an object file that have none, and the ids of its frame, beyond those of traces.
 NO_SYMBOLS = "(no debug symbols)"
@@ -113,12 +104,6 @@ _CXX_FILE = re.compile(
 )
 _CXX_NAME = re.compile(r"_[MS]_|(std|__gnu_cxx)::")
 
-
-def _any_of(patterns: Sequence[str]) -> "Pattern[str]":
-    return re.compile("|".join(translate(pattern) for pattern in patterns))
-
-
-_ALLOCATOR_NAMES = {"host": _any_of(_ALLOCATORS), "device": _any_of(_DEVICE_ALLOCATORS)}
 
 _UNKNOWN = (1 << 32) - 1  # in place of a node
 NO_STACK = "(memory without a stack)"

@@ -46,17 +46,9 @@ class Rule(NamedTuple):
 
 RULES = (
     Rule(
-        "python",
-        CORE,
-        _LIBRARY + r"|<frozen .*",
-        _LIBRARY + r"|(?:.*/)?(?:python3|libpython3|_ctypes\.|libffi)[^/]*",
+        "python", CORE, _LIBRARY + r"|<frozen .*", _LIBRARY + r"|(?:.*/)?(?:python3|libpython3|_ctypes\.|libffi)[^/]*"
     ),
-    Rule(
-        "torch",
-        CORE,
-        _TORCH + r"|<eval_with_key>.*",
-        _TORCH + r"|(?:.*/)?(?:libtorch|libc10|libcaffe2|libshm)[^/]*",
-    ),
+    Rule("torch", CORE, _TORCH + r"|<eval_with_key>.*", _TORCH + r"|(?:.*/)?(?:libtorch|libc10|libcaffe2|libshm)[^/]*"),
     Rule("numpy", CORE, _NUMPY + r"|<__array_function__ .*", _NUMPY),
     Rule(r"\1", INSTALLED, _PACKAGES + r"/([^/.]+).*", _PACKAGES + r"/([^/.]+).*"),
     # Scripts that pip puts in bin/ have no suffix and call a package.

@@ -57,9 +57,9 @@ class Process(NamedTuple):
         """The peak of its ledger in bytes, inherited memory included."""
         peak = self.profile.peaks.get(measure)
         if peak:
-            return {"total": peak.host + peak.device, "host": peak.host, "device": peak.device}[measure]
-        totals = self.profile.timeline  # killed before a snapshot
-        return max({"total": totals.maximum, "host": totals.host, "device": totals.device}[measure], default=0)
+            return peak.bytes
+        # Killed before a snapshot.
+        return max(getattr(self.profile.timeline, "maximum" if measure == "total" else measure), default=0)
 
 
 def _no_clock(profiles: Sequence[Profile]) -> str:

@@ -389,10 +389,9 @@ def name_generated_code(profile: Profile) -> None:
         return frame_of[node] if node and is_module else 0
 
     nodes = [node for node, frame in enumerate(frame_of) if frame in generated] if generated else []
-    callers = [caller_of(node) for node in nodes]
     ids, texts = count(max(frames, default=0) + 1), count(max(strings) + 1)
     new: Dict[Tuple[int, int], int] = {}  # by frame, and caller's
-    for node, caller in zip(nodes, callers):
+    for node, caller in [(node, caller_of(node)) for node in nodes]:
         frame = frame_of[node]
         if caller and (frame, caller) not in new:
             new[frame, caller] = id_ = next(ids)

@@ -12,7 +12,7 @@ import os
 import select
 import stat
 import sys
-from typing import Any, Callable, NamedTuple, Optional, Tuple
+from typing import Any, Callable, NamedTuple, Optional, Tuple, Union
 
 from jmassif.reader.input import STDIN
 from jmassif.reader.tokens import CUT_AT_ONCE, EMPTY, MAGIC, MOST_LINE_BYTES, Reader, TraceError
@@ -167,7 +167,7 @@ class _Pipe:
         os.close(self._file)
 
 
-def _opened(name: str) -> Any:
+def _opened(name: str) -> Union[_File, _Pipe]:
     """Raises TraceError."""
     try:
         if name == STDIN:
@@ -233,20 +233,16 @@ class Follower:
     @property
     def n_read(self) -> int:
         """Bytes."""
-        n: int = self._source.n_read
-        return n
+        return self._source.n_read
 
     @property
     def share_read(self) -> float:
         """The share of a file that is read."""
-        n_read: int = self._source.n_read
-        size: int = self._source.size
-        return n_read / size if size else 1.0
+        return self._source.n_read / self._source.size if self._source.size else 1.0
 
     def fileno(self) -> Optional[int]:
         """A descriptor to wait for; None: a file, which is polled."""
-        found: Optional[int] = self._source.fileno()
-        return found
+        return self._source.fileno()
 
     def close(self) -> None:
         self._source.close()
