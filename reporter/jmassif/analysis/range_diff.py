@@ -154,14 +154,13 @@ def _in_one(run: Profile, selector: str) -> Instant:
     return Instant(at.name, at.time, {0: at})
 
 
-def _main(job: Processes) -> int:
+def _main(job: Processes) -> Process:
     """The first process of the tree; after exec, the program that it became last."""
-    main: List[int] = []
+    main: Dict[int, Process] = {}
     for index, process in enumerate(job.members):
         if process.parent is None or (process.relation == REPLACED and process.parent in main):
-            main.append(index)
-    recorded = [index for index in main if job.members[index].profile.snapshots]
-    return max(recorded or main, key=lambda index: job.members[index].end)
+            main[index] = process
+    return max(main.values(), key=lambda process: (bool(process.profile.snapshots), process.end))
 
 
 def _at(job: Processes, name: str, time: int, known: Optional[Dict[int, Moment]] = None) -> Instant:
@@ -176,19 +175,13 @@ def _at(job: Processes, name: str, time: int, known: Optional[Dict[int, Moment]]
 
 def _in_several(job: Processes, selector: str) -> Instant:
     marks = [mark_snapshots(process.profile) for process in job.members]
-    setters = [index for index, of_one in enumerate(marks) if selector in of_one]
+    setters = [process for process, of_one in zip(job.members, marks) if selector in of_one]
     if setters or selector in ("end", "last"):
-
-        def time_in(index: int) -> Tuple[int, int]:
-            process = job.members[index]
-            return process.profile.snapshots[marks[index][selector]].time + process.offset, index
-
+        found = [(process, select(process.profile, selector)) for process in setters or [_main(job)]]
         # A mark counts where it was set last.
-        index = max(setters, key=time_in) if setters else _main(job)
-        process = job.members[index]
-        at = select(process.profile, selector)
+        process, at = max(found, key=lambda row: row[1].time + row[0].offset)
         name = f"{at.name} of process {process.pid}"
-        return _at(job, name, max(process.begin, at.time + process.offset), {index: at})
+        return _at(job, name, max(process.begin, at.time + process.offset), {job.members.index(process): at})
     if selector == "start":
         return _at(job, "the start", min(process.begin for process in job.members))
     if selector in _PEAKS:
