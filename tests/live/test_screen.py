@@ -40,7 +40,7 @@ REPORT = LiveReport(
 )
 POINTS = [Point(at * 1000, at * MIB, at * 2 * MIB, at * 3 * MIB) for at in range(61)]
 SCREEN = Screen(REPORT, POINTS)
-SEVERAL = SCREEN._replace(processes=[Process(4711 + n, f"process {n}", n * MIB, "running") for n in range(9)])
+SEVERAL = SCREEN._replace(processes=[Process(4711 + n, n * MIB, f"running: process {n}") for n in range(9)])
 EMPTY = Screen(REPORT._replace(owners=[], lines=[], events=[]), [])
 
 

@@ -16,10 +16,9 @@ from typing import Any, Callable, Dict, List, Optional, Tuple
 import pytest
 
 from jmassif.doctor import checks
-from jmassif.doctor.checks import FAILS, LOST, OK, Machine, Verdict, check_kernel, check_ptrace
+from jmassif.doctor.checks import FAILS, LOST, OK, Machine, Verdict, check_kernel
 from tests.harness import BUILD, VALGRIND
 
-HERE = f"linux-{os.uname().machine}"  # as sysconfig names it
 
 MEMINFO = (
     "MemTotal: {total} kB\nMemFree: 1000 kB\nMemAvailable: {available} kB\nSwapTotal: {swap} kB\nSwapFree: {swap} kB\n"
@@ -230,7 +229,8 @@ def test_what_the_kernel_keeps_from_the_recorder(tmp_path: Path) -> None:
     put(tmp_path, "/proc/self/smaps", "00400000-00401000 r-xp\n")
     assert only(check_kernel(machine)).state == OK
     put(tmp_path, "/proc/sys/kernel/yama/ptrace_scope", "2\n")
-    assert only(check_ptrace(machine)).state == LOST
+    found = only(check_kernel(machine))
+    assert found.state == LOST and "ptrace_scope" in found.text
 
 
 # ---- software --------------------------------------------------------------------------------
@@ -259,24 +259,16 @@ def fake_python(tmp_path: Path, *lines: str) -> Dict[str, str]:
 
 
 @pytest.mark.parametrize(
-    "version, name, platform, state",
-    [
-        ("3.11.2", "cpython", HERE, OK),
-        ("3.99.0", "cpython", HERE, LOST),
-        ("3.9.1", "pypy", HERE, LOST),
-        ("3.11.2", "cpython", "linux-armv7l", FAILS),
-    ],
+    "version, name, state", [("3.11.2", "cpython", OK), ("3.99.0", "cpython", LOST), ("3.9.1", "pypy", LOST)]
 )
-def test_an_interpreter_that_the_recorder_does_not_know(
-    tmp_path: Path, version: str, name: str, platform: str, state: str
-) -> None:
-    environment = fake_python(tmp_path, version, name, platform, sys.executable, "")
+def test_an_interpreter_that_the_recorder_does_not_know(tmp_path: Path, version: str, name: str, state: str) -> None:
+    environment = fake_python(tmp_path, version, name, sys.executable, "")
     assert only(checks.check_python(recorder(environment=environment))).state == state
 
 
 def test_pytorch_is_named_with_the_interpreter(tmp_path: Path) -> None:
     put(tmp_path, "/torch/version.py", "__version__ = '2.6.0+cu124'\n")
-    environment = fake_python(tmp_path, "3.11.2", "cpython", HERE, sys.executable, f"{tmp_path}/torch/__init__.py")
+    environment = fake_python(tmp_path, "3.11.2", "cpython", sys.executable, f"{tmp_path}/torch/__init__.py")
     found = only(checks.check_python(recorder(environment=environment)))
     assert found.state == OK and found.text.endswith("PyTorch 2.6.0+cu124")
 

@@ -54,13 +54,6 @@ def _json(found: List[Tuple[str, Verdict]], works: bool) -> str:
     return json.dumps({"jmassif": __version__, "works": works, "findings": rows}, indent=2)
 
 
-def _warn(found: List[Tuple[str, Verdict]]) -> None:
-    """At most one line."""
-    for name, verdict in found[:1]:
-        more = f"; {len(found) - 1} more" if len(found) > 1 else ""
-        sys.stderr.write(f"jmassif: {name}: {printable(verdict.text)} (jmassif doctor says how to mend it{more})\n")
-
-
 def run(arguments: argparse.Namespace) -> int:
     words = arguments.words[1:] if arguments.words[:1] == ["--"] else arguments.words
     program = list(dropwhile(lambda word: word.startswith("-"), words))  # after Valgrind's options
@@ -68,7 +61,8 @@ def run(arguments: argparse.Namespace) -> int:
     trace = traces[-1].partition("=")[2] if traces else ""
     machine = Machine(arguments.root, arguments.tools, arguments.valgrind, program, trace=trace)
     if arguments.quick:
-        _warn(urgent(machine))
+        for name, verdict in urgent(machine)[:1]:
+            sys.stderr.write(f"jmassif: {name}: {printable(verdict.text)} (jmassif doctor says how to mend it)\n")
         return 0
     if program and not machine.which(program[0]):
         raise Problem(f"{program[0]}: no such program")

@@ -37,18 +37,18 @@ _STEPS = {"up": -1, "down": 1, "page up": -_PAGE, "page down": _PAGE}
 
 def _process(run: LiveRun) -> Process:
     parent = run.profile.manifest.get("forked-from")
-    text = f"forked from {printable(parent)}" if parent else run.command
+    what = f"forked from {printable(parent)}" if parent else run.command
     now = run.now()
-    return Process(run.pid, text, now.host + now.device, run.state)
+    return Process(run.pid, now.host + now.device, f"{run.state}: {what}")
 
 
 class Watching:
     """The runs, and the reader's choices."""
 
-    def __init__(self, family: Family) -> None:
+    def __init__(self, family: Family, order: str = ORDERS[0]) -> None:
         self.family = family
+        self.order = order
         self.chosen = 0
-        self.order = ORDERS[0]
         self.offset = 0
         self.is_paused = False
         self.is_help = False
@@ -141,20 +141,8 @@ def _print_once(watching: Watching) -> None:
 # ---- the terminal -----------------------------------------------------------------------------
 
 
-def _take_keys() -> None:
-    """Has keys come from the terminal where standard input is something else, such as the trace."""
-    if os.isatty(0):
-        return
-    try:
-        terminal = os.open("/dev/tty", os.O_RDWR)
-    except OSError:
-        raise Problem("there is no terminal to take keys from: --once prints one frame")
-    os.dup2(terminal, 0)
-    os.close(terminal)
-
-
 def _attributes() -> Dict[str, int]:
-    found = {role: curses.A_BOLD for role in (roles.HEADING, roles.SUM, roles.LABEL, roles.SHARE)}
+    found = {role: curses.A_BOLD for role in (roles.HEADING, roles.SUM)}
     if not curses.has_colors() or os.environ.get("NO_COLOR"):
         return {**found, roles.WARNING: curses.A_REVERSE}
     curses.use_default_colors()
@@ -209,8 +197,12 @@ def _show(watching: Watching, seconds: float) -> None:
         raise Problem("standard output is not a terminal to draw on: --once prints one frame")
     if not curses:
         raise Problem("this Python has no curses: --once prints one frame")
+    if not os.isatty(0):  # it is the trace, and keys come from the terminal
+        try:
+            os.dup2(os.open("/dev/tty", os.O_RDWR), 0)
+        except OSError:
+            raise Problem("there is no terminal to take keys from: --once prints one frame")
     locale.setlocale(locale.LC_ALL, "")
-    _take_keys()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda *_: sys.exit(0))
     try:
@@ -226,8 +218,7 @@ def run(arguments: argparse.Namespace) -> int:
     if STDIN in names and sys.stdin is not None and sys.stdin.isatty():
         raise Problem("standard input is the terminal: give it a trace, as in: ssh board cat FIFO | jmassif top -")
     try:
-        watching = Watching(Family(names))
-        watching.order = arguments.sort
+        watching = Watching(Family(names), arguments.sort)
         if arguments.once:
             _print_once(watching)
         else:

@@ -108,10 +108,9 @@ _PYTHONS = ((3, 6), (3, 15))  # the recorder reads frames of these
 
 # The interpreter describes itself, a line each. Torch is found, not imported, which takes seconds.
 _INTERVIEW = """
-import sys, sysconfig, importlib.util
+import sys, importlib.util
 print("%d.%d.%d" % sys.version_info[:3])
 print(sys.implementation.name)
-print(sysconfig.get_platform())
 print(sys.executable)
 found = importlib.util.find_spec("torch")
 print(found.origin if found and found.origin else "")
@@ -125,12 +124,10 @@ def check_python(machine: Machine) -> Verdict:
     if not python:
         return Verdict(OK, "not installed: only other programs can be recorded")
     status, lines = machine.run(python, "-c", _INTERVIEW)
-    if status or len(lines) < 5:
+    if status or len(lines) < 4:
         return Verdict(FAILS, f"{python} does not run: {lines[-1] if lines else f'status {status}'}")
-    version, name, platform, executable, torch = lines[-5:]
-    here, text = os.uname().machine, f"{version}, {executable}"
-    if platform != f"linux-{here}":
-        return Verdict(FAILS, f"{text}, is for {platform}, and the recorder for {here}", f"install a Python for {here}")
+    version, name, executable, torch = lines[-4:]
+    text = f"{version}, {executable}"
     if torch:
         assigned = r"(?m)^__version__ *(?::.*)?= *['\"]([^'\"]+)"
         found = re.search(assigned, _read(os.path.join(os.path.dirname(torch), "version.py")))
@@ -327,7 +324,7 @@ def check_desktop(machine: Machine) -> Optional[Verdict]:
 
 
 # ---- limits ----
-# Limits of this process, which the program inherits, and directories that are written to.
+# Limits of this process, which the program inherits, directories that are written to, and permissions of the kernel.
 
 # Valgrind keeps twelve for itself above the program's; a program that loads libraries needs a few at once.
 _VALGRINDS, _FEWEST, _FEW = 12, 20, 256
@@ -390,25 +387,19 @@ def check_temporary(machine: Machine) -> Verdict:
     return Verdict(OK, f"{directory} can be written")
 
 
-# ---- kernel ----
-
-
 def check_kernel(machine: Machine) -> Verdict:
-    """The release, and the file that pages are read from."""
-    release = machine.text("/proc/sys/kernel/osrelease").strip() or os.uname().release
-    if not machine.text("/proc/self/smaps"):
-        text = f"Linux {release}: /proc/self/smaps cannot be read: pages of libraries, mappings and stacks are not recorded"
-        return Verdict(LOST, text, "mount -t proc proc /proc")
-    return Verdict(OK, f"Linux {release}")
-
-
-def check_ptrace(machine: Machine) -> Verdict:
-    """Only vgdb traces a process; the recorder does not."""
+    """The release, and what it permits. Only vgdb traces a process; the recorder does not."""
+    release = f"Linux {machine.text('/proc/sys/kernel/osrelease').strip() or os.uname().release}"
     scope = machine.text("/proc/sys/kernel/yama/ptrace_scope").strip()
+    if not machine.text("/proc/self/smaps"):
+        text = f"{release}: /proc/self/smaps cannot be read: pages of libraries, mappings and stacks are not recorded"
+        return Verdict(LOST, text, "mount -t proc proc /proc")
     if scope in ("2", "3"):
-        mend = "sudo sysctl kernel.yama.ptrace_scope=1" if scope == "2" else "start the machine again: 3 cannot be left"
-        return Verdict(LOST, f"kernel.yama.ptrace_scope is {scope}: vgdb cannot query a program that sleeps", mend)
-    return Verdict(OK, "allowed")
+        text = f"{release}: kernel.yama.ptrace_scope is {scope}: vgdb cannot query a program that sleeps"
+        return Verdict(
+            LOST, text, "sudo sysctl kernel.yama.ptrace_scope=1 (3 lasts until the machine is started again)"
+        )
+    return Verdict(OK, release)
 
 
 # ---- checks ----
@@ -433,7 +424,6 @@ CHECKS = (
     Check("trace", check_trace, True),
     Check("temporary", check_temporary, True),
     Check("kernel", check_kernel),
-    Check("ptrace", check_ptrace),
 )
 
 

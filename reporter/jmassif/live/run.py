@@ -63,7 +63,6 @@ class TailBuilder(Builder):
 # A line's growth is that of the run's last so many milliseconds, of sums that are kept once a second.
 GROWTH_MS = 10000
 _STEP_MS = 1000
-MAPPED_FILES = "mapped files"
 
 
 class Sums(TailBuilder):
@@ -137,7 +136,7 @@ class Sums(TailBuilder):
             return f"({kind}, without a stack)", 0
         fields = self.profile.frame(frame)
         if fields.type == "m":
-            return MAPPED_FILES, 0
+            return "mapped files", 0
         if fields.type != "p" and not fields.function and fields.object:
             return printable(f"{NO_SYMBOLS} ({base_name(fields.object)})"), 0
         return "", frame
@@ -270,12 +269,10 @@ def _pool(name: str, host: int, device: int, capacity: Optional[int], available:
 
 def _available() -> Optional[int]:
     """Available memory of this machine in bytes."""
-    try:
-        with open("/proc/meminfo", encoding="ascii") as file:
-            found = re.search(r"MemAvailable: *(\d+) kB", file.read())
-    except OSError:
-        return None
-    return int(found[1]) * 1024 if found else None
+    with suppress(OSError), open("/proc/meminfo", encoding="ascii") as file:
+        found = re.search(r"MemAvailable: *(\d+) kB", file.read())
+        return int(found[1]) * 1024 if found else None
+    return None
 
 
 class Now(NamedTuple):
@@ -505,9 +502,8 @@ class Family:
         manifest = candidate.profile.manifest
         own = manifest.get("process", "").partition(".")[0]
         # A forked child's trace begins with a copy of its parent's manifest.
-        if not own or manifest.get("pid") != own or "ppid" not in manifest:
-            return None
-        if not candidate.profile.snapshots and candidate.is_running:
+        is_own = own and manifest.get("pid") == own and "ppid" in manifest
+        if not is_own or (not candidate.profile.snapshots and candidate.is_running):
             return None
         near = [run.profile.manifest for run in self.runs if run.profile.manifest.get("host") == manifest.get("host")]
         wanted = {manifest.get("ppid"), manifest.get("forked-from"), manifest.get("pid")}

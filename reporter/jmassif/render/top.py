@@ -30,9 +30,8 @@ _SIZE = 9
 
 class Process(NamedTuple):
     pid: int
-    text: str  # what it is, safe to show
-    held: int
-    state: str
+    held: int  # bytes
+    text: str  # its state and command, safe to show
 
 
 class Screen(NamedTuple):
@@ -61,21 +60,18 @@ def width_of(text: str) -> int:
 def fit(text: str, width: int) -> str:
     """In exactly so many columns, cut or filled up."""
     if width_of(text) > width:
-        kept, used = [], 0
-        for character in text:
-            used += width_of(character)
-            if used > width - 1:
-                break
-            kept.append(character)
-        text = "".join(kept) + "…" if width > 0 else ""
+        text = text[:width]
+        while text and width_of(text) >= width:
+            text = text[:-1]
+        text += "…" if width else ""
     return text + " " * (width - width_of(text))
 
 
-def cut(line: str, width: int) -> Line:
-    """A line, with its parts, in no more than so many columns."""
+def cut(line: Line, width: int) -> Line:
+    """No more than so many columns of a line and its parts."""
     parts: List[Part] = []
     left = width
-    for text, role in line.parts if isinstance(line, Line) else ((line, ""),):
+    for text, role in line.parts:
         if width_of(text) > left:
             parts.append((fit(text, left), role))
             break
@@ -99,8 +95,8 @@ def _bar(amounts: Sequence[Tuple[str, int]], whole: int, width: int) -> Line:
     return Line("[", *parts, FREE * (width - used), "]")
 
 
-def _heading(text: str, width: int) -> Line:
-    return Line((fit(text, width), roles.HEADING))
+def _heading(text: str) -> Line:
+    return Line((text, roles.HEADING))
 
 
 def _title(screen: Screen, width: int) -> Line:
@@ -108,7 +104,7 @@ def _title(screen: Screen, width: int) -> Line:
     state = f"{'PAUSED, ' if screen.is_paused else ''}{report.state}, {moment(report.now.time, report.unit)}"
     role = "" if report.is_running or report.state == "ended, status 0" else roles.WARNING
     room = max(0, width - width_of(state) - 2)
-    return Line(_heading(f"jmassif top  {report.pid or ''}  {report.command}", room), "  ", (state, role))
+    return Line(_heading(fit(f"jmassif top  {report.pid or ''}  {report.command}", room)), "  ", (state, role))
 
 
 def _pools(screen: Screen, width: int) -> List[Line]:
@@ -133,7 +129,7 @@ def _owner(row: UsageRow, whole: int, width: int) -> Line:
     bar = max(0, width - _NAME - _SIZE - 10)
     text = f"{fit(printable(row.name), _NAME)} {size(row.bytes):>{_SIZE}} {percent(row.bytes, whole):>7}"
     if bar < _LEAST_BAR:
-        return Line(fit(text, width))
+        return Line(text)
     return Line(text, " ", _bar([(HOST, row.usage.host_bytes), (DEVICE, row.usage.device_bytes)], whole, bar - 2))
 
 
@@ -145,14 +141,14 @@ def _owners(screen: Screen, width: int, height: int) -> List[Line]:
     if len(rows) > room:
         small = rows[room - 1 :]
         rows = rows[: room - 1] + [UsageRow(f"{len(small)} smaller", sum_of(row.usage for row in small))]
-    heading = _heading(f"{fit('OWNER', _NAME)} {'TOTAL':>{_SIZE}} {'SHARE':>7}", width)
+    heading = _heading(f"{fit('OWNER', _NAME)} {'TOTAL':>{_SIZE}} {'SHARE':>7}")
     return [heading] + [_owner(row, whole, width) for row in rows]
 
 
 def _graph(screen: Screen, width: int, height: int) -> List[Line]:
     report, points = screen.report, screen.points
     peak = f"peak {size(report.now.peak)} at {moment(report.now.peak_time, report.unit)}"
-    lines = [_heading(peak if report.now.peak else "TIMELINE", width)]
+    lines = [_heading(peak if report.now.peak else "TIMELINE")]
     if not points or height < 3:
         return lines
     lines += [Line(" ", bar) for bar in columns_of(points, width - 1, height - 2)]
@@ -166,7 +162,7 @@ def _ladder(screen: Screen, width: int, height: int) -> List[Line]:
     for ladder in screen.report.ladders:
         title, rows = rows_of(screen.report.is_pytorch, ladder)
         room = max(3, height // len(screen.report.ladders))
-        lines.append(_heading(title, width))
+        lines.append(_heading(title))
         dropped = max(0, len(rows) + 1 - room)
         for row in rows[:1] + rows[1 + dropped :]:
             text = f"{fit(row.label, max(1, width - _SIZE))}{row.number:>{_SIZE},}"
@@ -179,7 +175,7 @@ def _middle(screen: Screen, width: int, height: int) -> List[Line]:
     if width < _WITH_GRAPH:
         return _ladder(screen, width, height)
     left_width = int(width * _LADDERS_SHARE)
-    left = _ladder(screen, left_width, height)
+    left = [cut(line, left_width) for line in _ladder(screen, left_width, height)]
     right = _graph(screen, width - left_width - 2, height)
     pairs = zip_longest(left, right, fillvalue=Line(""))
     return [Line(first, " " * (left_width + 2 - width_of(first)), second) for first, second in pairs]
@@ -197,7 +193,7 @@ def _lines(screen: Screen, width: int, height: int) -> List[Line]:
             columns.append(("+10 s", lambda row: growth(row.grown)))
     heads = " ".join(f"{head:>{_SIZE}}" for head, _ in columns)
     by = {"held": "", "grown": ", by growth"}.get(screen.order, f", by {screen.order}")
-    lines = [_heading(f"{heads}  LINE{by}", width)]
+    lines = [_heading(f"{heads}  LINE{by}")]
     for row in screen.report.lines[screen.offset : screen.offset + height - 1]:
         figures = " ".join(f"{show(row):>{_SIZE}}" for _, show in columns)
         lines.append(Line(figures, "  ", (row.name, roles.PYTHON if ".py:" in row.name else "")))
@@ -205,7 +201,7 @@ def _lines(screen: Screen, width: int, height: int) -> List[Line]:
 
 
 def _events(screen: Screen, width: int, height: int) -> List[Line]:
-    lines = [_heading("EVENTS", width)]
+    lines = [_heading("EVENTS")]
     for time, text, is_warning in list(reversed(screen.report.events))[: height - 1]:
         when = f"{moment(time, screen.report.unit):>{_SIZE}}  "
         lines.append(Line(when, (text, roles.WARNING if is_warning else "")))
@@ -219,10 +215,10 @@ def _processes(screen: Screen, width: int, height: int) -> List[Line]:
     shown = screen.processes[begin : begin + room]
     more = f", {len(screen.processes)} of them" if len(shown) < len(screen.processes) else ""
     more += f", {screen.n_left_out} more are not followed" if screen.n_left_out else ""
-    lines = [_heading(f"{'PROCESS':>9} {'TOTAL':>{_SIZE}}  COMMAND{more}", width)]
+    lines = [_heading(f"{'PROCESS':>9} {'TOTAL':>{_SIZE}}  COMMAND{more}")]
     for at, process in enumerate(shown, begin):
         mark = ">" if at == screen.chosen else " "
-        text = f"{mark}{process.pid:>8} {size(process.held):>{_SIZE}}  {process.state}: {process.text}"
+        text = f"{mark}{process.pid:>8} {size(process.held):>{_SIZE}}  {process.text}"
         lines.append(Line((text, roles.SUM if at == screen.chosen else "")))
     return lines
 
@@ -231,7 +227,7 @@ def _help(screen: Screen, width: int, height: int) -> List[Line]:
     texts = [f"{key:<10} {what}" for key, what in (*KEYS, ("up, down", "scroll lines"))]
     texts.append(f"{HOST} host memory   {DEVICE} device memory   {OTHERS} used by others   {FREE} free")
     texts.append("+10 s: growth of a line in the run's last ten seconds")
-    return [_heading("KEYS", width)] + [Line(f"  {text}") for text in texts]
+    return [_heading("KEYS")] + [Line(f"  {text}") for text in texts]
 
 
 # ---- all of it ---------------------------------------------------------------------------------------
