@@ -25,7 +25,7 @@ import pytest
 
 from jmassif.cli.report import FORMATS, writer
 from jmassif.cli.terminal import coloured, while_working
-from jmassif.reader.input import expand
+from jmassif.reader.input import without_repeats
 from jmassif.render import layout as roles
 from jmassif.render.layout import Line
 from tests.reporter.commands import command
@@ -381,14 +381,9 @@ def test_errors_name_the_file_and_the_line(trace: Path, tmp_path: Path) -> None:
     assert b"jm_print: standard input: line 10: " in piped("-", stdin=b"\n".join(lines)).stderr
 
 
-def test_patterns_that_the_shell_left_alone_are_expanded(tmp_path: Path) -> None:
-    for number in ("9", "10", "100"):
-        (tmp_path / f"jm.{number}").touch()
-    (tmp_path / "odd[1]").touch()
-    assert expand([f"{tmp_path}/jm.*"]) == [f"{tmp_path}/jm.{number}" for number in ("9", "10", "100")]
-    assert expand([f"{tmp_path}/odd[1]"]) == [f"{tmp_path}/odd[1]"]
-    assert expand([f"{tmp_path}/none*"]) == [f"{tmp_path}/none*"]
-    assert expand([f"{tmp_path}/jm.9", "-", f"{tmp_path}/./jm.9", "-"]) == [f"{tmp_path}/jm.9", "-"]
+def test_an_input_that_is_named_twice_is_one(tmp_path: Path) -> None:
+    names = [f"{tmp_path}/jm.9", "-", f"{tmp_path}/./jm.9", "-", f"{tmp_path}/jm.1"]
+    assert without_repeats(names) == [f"{tmp_path}/jm.9", "-", f"{tmp_path}/jm.1"]
 
 
 def test_a_directory_of_compressed_traces_is_compared_too(trace: Path, tmp_path: Path) -> None:

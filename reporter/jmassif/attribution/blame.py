@@ -89,10 +89,7 @@ def callers(profile: Profile, folding: Folding, is_folded: bool) -> Callable[[in
 
 # Object files that allocate, or call what does, on behalf of their caller.
 _ALLOCATORS = r"libc\.so|libc-.*\.so$|libpthread|libstdc\+\+|libc\+\+|libgcc_s|vgpreload_|libffi|_ctypes\."
-_ALLOCATOR_NAMES = {
-    "host": re.compile(_ALLOCATORS),
-    "device": re.compile(_ALLOCATORS + r"|libcuda\.so|libcudart"),
-}
+_ALLOCATOR_NAMES = {"host": re.compile(_ALLOCATORS), "device": re.compile(_ALLOCATORS + r"|libcuda\.so|libcudart")}
 
 # The name of all functions of an object file that have none, and the ids of its frame, beyond those of traces.
 NO_SYMBOLS = "(no debug symbols)"
@@ -103,7 +100,6 @@ _CXX_FILE = re.compile(
     r"(new_allocator|alloc_traits|basic_string|stl_\w+|hashtable_policy|shared_ptr_base)\.h$|\w+\.tcc$"
 )
 _CXX_NAME = re.compile(r"_[MS]_|(std|__gnu_cxx)::")
-
 
 _UNKNOWN = (1 << 32) - 1  # in place of a node
 NO_STACK = "(memory without a stack)"

@@ -6,8 +6,9 @@ A filter is a regular expression on functions, files, owners and threads. A patt
 """
 
 import re
-from typing import Dict, List, Mapping, NamedTuple, Pattern, Sequence, Set
+from typing import Callable, Dict, List, NamedTuple, Pattern, Sequence, Set
 
+from jmassif.attribution.packages import Memo
 from jmassif.attribution.views import WITHOUT_THREADS
 from jmassif.model.run import Profile
 
@@ -39,26 +40,27 @@ def parse_filter(text: str) -> Filter:
         raise FilterError(f'invalid regular expression "{text[:60]}": {error}')
 
 
-def _by_node(profile: Profile, by_frame: Mapping[int, int], nothing: int) -> List[int]:
-    """The least of the numbers of the frames of each stack, `nothing` where no frame has one."""
+def _first(profile: Profile, finds: Sequence[Callable[[int], bool]]) -> List[int]:
+    """By stack: which of the functions is the first that finds something in any of its frames; their number where none does."""
+    nothing = len(finds)
+    by_frame = {id_: next((at for at, find in enumerate(finds) if find(id_)), nothing) for id_ in profile.frames}
     found = [nothing] * len(profile.node_parent)  # of the stack that ends there
     for node in range(1, len(found)):
-        found[node] = min(by_frame.get(profile.node_frame[node], nothing), found[profile.node_parent[node]])
+        found[node] = min(by_frame[profile.node_frame[node]], found[profile.node_parent[node]])
     return found
 
 
 def _matching(profile: Profile, filters: Sequence[Filter]) -> bytearray:
     """1 for each account in which any of them finds something."""
-    frames: Dict[int, int] = {}
-    owners: Set[str] = set()
-    for each in filters:
-        names = {id_: _names_of(profile, id_, each.fields) for id_ in profile.frames}
-        known = {text: bool(each.pattern.search(text)) for text in set().union(*names.values())}
-        frames.update((id_, 0) for id_, texts in names.items() if any(known[text] for text in texts))
-        if "owner" in each.fields:
-            owners |= {type_.owner for type_ in profile.accounts.types if each.pattern.search(type_.owner)}
-    unmatched = _by_node(profile, frames, 1)
-    return bytearray(not unmatched[node] or owner in owners for node, _, owner in profile.accounts)
+
+    def finder(each: Filter) -> Callable[[int], bool]:
+        known: Dict[str, bool] = Memo(lambda text: bool(each.pattern.search(text)))
+        return lambda id_: any(known[text] for text in _names_of(profile, id_, each.fields))
+
+    first = _first(profile, [finder(each) for each in filters])
+    patterns = [each.pattern for each in filters if "owner" in each.fields]
+    owners = {of.owner for of in profile.accounts.types if any(pattern.search(of.owner) for pattern in patterns)}
+    return bytearray(first[node] < len(filters) or owner in owners for node, _, owner in profile.accounts)
 
 
 def _names_of(profile: Profile, id_: int, fields: Sequence[str]) -> Set[str]:
@@ -66,8 +68,9 @@ def _names_of(profile: Profile, id_: int, fields: Sequence[str]) -> Set[str]:
     frame = profile.frame(id_)
     if frame.type == "t":
         return {profile.thread(profile.frames[id_][4])} if "thread" in fields else set()
-    found = {frame.function} if "function" in fields else set()
-    return (found | {frame.file, frame.object} if "file" in fields else found) - {""}
+    place = f"{frame.file}:{frame.line}" if frame.line else ""
+    names = {"function": (frame.function,), "file": (frame.file, frame.object), "place": (place,)}
+    return {name for field in fields for name in names.get(field, ())} - {""}
 
 
 def kept(profile: Profile, only: Sequence[Filter], but: Sequence[Filter]) -> bytearray:
@@ -95,7 +98,7 @@ class Suppression(NamedTuple):
 
     def matches(self, name: str) -> bool:
         """Part by part, each as early as it is found: linear in the length of the name for any pattern."""
-        at = 0
+        at, name = 0, f"{_END}{name}{_END}"
         for part in self.parts:
             at = name.find(part, at)
             if at < 0:
@@ -122,16 +125,11 @@ def parse_suppressions(file: str, text: str) -> List[Suppression]:
 
 def suppress(profile: Profile, suppressions: Sequence[Suppression]) -> Dict[int, int]:
     """The place in the list of the first that matches a frame of the stack, by account; without those that none matches."""
-    by_frame: Dict[int, int] = {}  # the first that matches
-    for id_ in profile.frames:
-        frame = profile.frame(id_)
-        named = (frame.function, frame.file, frame.object, f"{frame.file}:{frame.line}" if frame.line else "")
-        names = [] if frame.type == "t" else [f"{_END}{name}{_END}" for name in named if name]
-        for place, each in enumerate(suppressions):
-            if any(map(each.matches, names)):
-                by_frame[id_] = place
-                break
-    nothing = len(suppressions)
-    by_node = _by_node(profile, by_frame, nothing)
-    places = ((account, by_node[node]) for account, (node, _, _) in enumerate(profile.accounts))
-    return {account: place for account, place in places if place < nothing}
+    names = {id_: _names_of(profile, id_, ("function", "file", "place")) for id_ in profile.frames}
+
+    def finder(each: Suppression) -> Callable[[int], bool]:
+        return lambda id_: any(map(each.matches, names[id_]))
+
+    first = _first(profile, [finder(each) for each in suppressions])
+    places = ((account, first[node]) for account, node in enumerate(profile.accounts.nodes))
+    return {account: place for account, place in places if place < len(suppressions)}

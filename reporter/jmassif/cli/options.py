@@ -17,7 +17,8 @@ from jmassif.attribution.filters import (
 )
 from jmassif.cli.common import Problem, warn
 from jmassif.model.run import Profile
-from jmassif.reader.input import STDIN, expand, open_input
+from jmassif.reader.input import STDIN, open_input, without_repeats
+from jmassif.reader.overlay import OverlayError, parse
 from jmassif.reader.tokens import MAGIC
 
 _MOST_OVERLAY_BYTES = 256 << 20
@@ -103,8 +104,8 @@ def add_traces(
 
 
 def traces_of(arguments: argparse.Namespace) -> List[str]:
-    """The named traces, patterns expanded; without any the newest of this directory. Raises Problem."""
-    return expand(arguments.traces) if arguments.traces else [_newest()]
+    """The named traces, each once; without any the newest of this directory. Raises Problem."""
+    return without_repeats(arguments.traces) if arguments.traces else [_newest()]
 
 
 def shown_name(name: str) -> str:

@@ -7,11 +7,11 @@ program zstd stands in for it before.
 
 import contextlib
 import errno
-import glob
 import gzip
 import io
 import os
-import re
+import shutil
+import subprocess
 import sys
 import zlib
 from typing import IO, Any, BinaryIO, Callable, Dict, Iterator, List, Mapping, Optional, Sequence
@@ -129,19 +129,11 @@ def open_input(name: str, progress: Optional[Progress] = None) -> Iterator[Binar
         yield stack.enter_context(io.BufferedReader(_Source(unpacked, packed, progress), _CHUNK_BYTES))
 
 
-def _by_number(name: str) -> List[Any]:
-    return [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", name)]
-
-
-def expand(names: Sequence[str]) -> List[str]:
-    """The inputs that are named, each one once, in order. Patterns that the shell has left alone stand for what they match."""
+def without_repeats(names: Sequence[str]) -> List[str]:
+    """The inputs that are named, each one once, in order."""
     found: Dict[str, str] = {}
     for name in names:
-        matches = [name]
-        if name != STDIN and not os.path.exists(name) and glob.has_magic(name):
-            matches = sorted(glob.glob(name), key=_by_number) or [name]
-        for match in matches:
-            found.setdefault(match if match == STDIN else os.path.realpath(match), match)
+        found.setdefault(name if name == STDIN else os.path.realpath(name), name)
     return list(found.values())
 
 
