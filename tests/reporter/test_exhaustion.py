@@ -14,8 +14,7 @@ from jmassif.attribution.names import Names
 from jmassif.cli.report import writer
 from jmassif.model.run import Profile
 from jmassif.reader.tokens import TraceError
-from jmassif.render.layout import BRIEF, FULL
-from jmassif.render.failures import oom_sections, reason
+from jmassif.render.failures import out_of_memory, reason
 from jmassif.render.summary import findings
 from jmassif.render.view import View
 from jmassif.units import size
@@ -459,6 +458,7 @@ def test_a_short_report_has_the_actions_on_its_first_screen_alone() -> None:
     profile = run.trace.load()
     names = Names(profile)
     report = build_report(profile, moment_of(profile, names, None), names)
-    short, full = ("\n".join(oom_sections(profile, names, report, extent)) for extent in (BRIEF, FULL))
+    views = (View(None, 1, "stack", 70, None, is_brief=is_brief) for is_brief in (True, False))
+    short, full = ("\n".join(out_of_memory(report, view)) for view in views)
     assert "max_split_size_mb" in full and "max_split_size_mb" not in short
     assert [finding.key for finding in findings(report)] == ["expandable-segments", "max-split-size"]

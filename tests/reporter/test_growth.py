@@ -6,6 +6,7 @@ from typing import Dict, List
 import pytest
 
 from jmassif.analysis.leaks import Growth, find_growth
+from jmassif.analysis.summary import build_report, moment_of
 from jmassif.attribution.names import Names
 from jmassif.attribution.filters import parse_suppressions, suppress
 from jmassif.render.lines import write_lines
@@ -253,7 +254,8 @@ def test_pages_are_no_blocks() -> None:
 
 def table(trace: Trace, selector: str) -> List[str]:
     profile = trace.load()
-    return write_lines(profile, Names(profile), View(selector or None, 5, "python-line", 70, None, None, None))
+    report = build_report(profile, moment_of(profile, Names(profile), selector))
+    return write_lines(report, View(selector or None, 5, "python-line", 70, None, None, None))
 
 
 def test_the_leaking_line_is_named_and_comes_first_though_others_hold_more() -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from jmassif.analysis.lines import line_rows
 from jmassif.analysis.moments import SelectionError, select
+from jmassif.analysis.summary import build_report, moment_of
 from jmassif.attribution.names import Names
 from jmassif.attribution.views import LINE_VIEWS, charges
 from jmassif.model.records import PEAKS, side_of
@@ -73,7 +74,7 @@ def table(
 ) -> List[str]:
     """The table's lines, its head first."""
     view = View(selector or None, threshold, by, 70, None, fold or None, source)
-    lines = write_lines(profile, Names(profile), view)
+    lines = write_lines(build_report(profile, moment_of(profile, Names(profile), view.selector)), view)
     return lines[lines.index("", 1) + 1 :]
 
 
@@ -232,7 +233,8 @@ def test_the_table_of_any_moment_is_shown(selector: str) -> None:
 def test_a_trace_without_python_says_so() -> None:
     for trace in (Trace(), random_run(1)):
         profile = trace.load()
-        lines = write_lines(profile, Names(profile), View(None, 1, "python-line", 70, None))
+        report = build_report(profile, select(profile, "peak"))
+        lines = write_lines(report, View(None, 1, "python-line", 70, None))
         assert ("no Python frames" in " ".join(lines)) == (not profile.frames)
 
 

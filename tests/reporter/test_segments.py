@@ -7,7 +7,7 @@ from typing import Dict, List, Tuple
 
 import pytest
 
-from jmassif.analysis.device_memory import Layout, layout_at, layouts, position_of_peak
+from jmassif.analysis.device_memory import Layout, layout_at, layouts, over_time, position_of_peak
 from tests.reporter.commands import assert_one_line_error, jm_print
 from tests.reporter.traces import Trace
 
@@ -195,10 +195,9 @@ def test_the_map_is_drawn_to_scale(options: List[str], bar: str, figures: Tuple[
     assert "T tensor" in done.out and "E tensorrt" in done.out
 
 
-def test_fragmentation_over_time(tmp_path: Path) -> None:
-    done = jm_print("--segments", small_map().save(tmp_path))
-    table = [line.split() for line in done.out[done.out.index("Segments over time") :].splitlines()[2:]]
-    assert [(row[0], row[8], row[-2]) for row in table] == [("1", "2", "39.2"), ("2", "2", "43.7")]
+def test_fragmentation_over_time() -> None:
+    found = over_time(small_map().load(), 10)
+    assert [(time, pieces.holes, f"{pieces.share:.3f}") for time, pieces in found] == [(1, 2, "0.392"), (2, 2, "0.437")]
 
 
 @pytest.mark.parametrize("number", ["1", "x", "-1"])

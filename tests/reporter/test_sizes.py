@@ -8,7 +8,7 @@ from typing import Any, Dict, Tuple
 
 
 from jmassif.analysis.moments import select
-from jmassif.analysis.sizes import sizes_by
+from jmassif.analysis.sizes import Histogram, SizeClass, size_tables
 from jmassif.attribution.names import Names
 from tests import harness
 from tests.reporter.commands import assert_one_line_error, jm_print, validator
@@ -24,10 +24,11 @@ def test_blocks_with_records_have_their_sizes_and_others_the_mean_of_their_place
     # Beside 70,000 bytes with a record it holds three blocks of 100 bytes, and has allocated one of 60 more.
     trace.snapshot(4, "time", {place: (70300, 4, 75360, 6, 0)})
     run = trace.load()
-    by = sizes_by(run, Names(run), select(run, "1")).all
+    by = size_tables(run, Names(run), select(run, "1"))
     held, asked = by.held, by.asked
-    assert dict(held.blocks) == {17: 1, 7: 3} and dict(held.bytes) == {17: 70000, 7: 300} and held.by_mean == 3
-    assert dict(asked.blocks) == {17: 1, 13: 1, 7: 4} and asked.by_mean == 4 and asked.n_bytes == 75360
+    assert held == Histogram(4, 70300, 3, [SizeClass(64, 127, 3, 300), SizeClass(65536, 131071, 1, 70000)])
+    assert [(each.most, each.blocks) for each in asked.classes] == [(127, 4), (8191, 1), (131071, 1)]
+    assert asked.blocks_by_mean == 4 and asked.bytes == 75360
 
 
 def test_segments_that_parts_are_handed_out_of_count_by_what_is_left() -> None:
@@ -36,8 +37,8 @@ def test_segments_that_parts_are_handed_out_of_count_by_what_is_left() -> None:
     trace.block(1, 0x1000, 1000, cache)
     trace.snapshot(2, "time", {cache: (600, 1, 1000, 1, 0)})
     run = trace.load()
-    held = sizes_by(run, Names(run), select(run, "1")).all.held
-    assert (held.n_blocks, held.n_bytes) == (1, 600)
+    held = size_tables(run, Names(run), select(run, "1")).held
+    assert (held.blocks, held.bytes) == (1, 600)
 
 
 LINES = """

@@ -12,7 +12,7 @@ def test_cells_stand_below_their_headings() -> None:
 
 
 def test_a_gap_stays_before_a_cell_that_is_too_wide() -> None:
-    assert TABLE.row("abcdef", "123456", "100.0 %", "") == "abcdef123456 100.0 %  "
+    assert TABLE.row("abcdef", "123456", "100.0 %", "") == "abcdef123456 100.0 %"
 
 
 def test_what_stands_for_a_format_in_a_cell_is_text() -> None:

@@ -16,7 +16,7 @@ from jmassif.model.run import Profile
 from jmassif.reader.builder import load
 from jmassif.render import text
 from jmassif.render.layout import Line, Section, bounded, fitted, paragraph
-from jmassif.render.system import by_library
+from jmassif.render.system import mapped
 from jmassif.render.view import BY, View
 from tests.reporter.traces import ROOT, Trace, documented_example, random_run, small_training_run
 
@@ -323,7 +323,7 @@ def test_the_columns_of_a_library_add_up_whatever_its_kinds() -> None:
     trace.snapshot(1, "exit", {account: (n << 20, 1) for n, account in enumerate(accounts.values(), 1)})
     profile = trace.load()
     names, at = Names(profile), select(profile, "end")
-    table = by_library(profile, names, at, build_report(profile, at, names))
+    table = mapped(build_report(profile, at, names), View(None, 1, "library", 70, None))
     heads, row = (line.split() for line in table[-2:])
     together, *columns = [float(figure) for figure, unit in zip(row[0::2], row[1::2]) if unit == "MiB"]
     assert heads[:6] == ["together", "file", "anon", "heap", "other", "device"]

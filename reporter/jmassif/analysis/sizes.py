@@ -2,10 +2,11 @@
 """How large the blocks were that a program asked for: at a moment, and in the whole run.
 
 Of blocks with records each size is known: those of the device, and of the heap from the recorder's --large on (--large=0: all). Of the
-others bytes and blocks are recorded by place, so a block counts with the mean of its place, and `by_mean` counts these.
+others bytes and blocks are recorded by place, so a block counts with the mean of its place, and `blocks_by_mean` counts these.
 What a heap adds around blocks, and resident pages, are no blocks.
 """
 
+import sys
 from bisect import bisect_left, bisect_right
 from collections import Counter
 from typing import Dict, List, NamedTuple, Tuple
@@ -68,30 +69,53 @@ def blocks(profile: Profile, limit: int = MAX_BLOCKS) -> Blocks:
 
 # ---- sizes ----
 
-# A size of n bits is in class n: 0, 1, 2 to 3, 4 to 7, … bytes.
-Class = int
+
+class SizeClass(NamedTuple):
+    """Blocks of `least` to `most` bytes: the sizes of so many bits."""
+
+    least: int
+    most: int
+    blocks: int
+    bytes: int
 
 
-def class_of(n_bytes: int) -> Class:
-    return n_bytes.bit_length()
+class Histogram(NamedTuple):
+    blocks: int
+    bytes: int
+    blocks_by_mean: int  # of them, without records: their size is the mean of their stack
+    classes: List[SizeClass]  # those that have blocks
+
+    @property
+    def mean(self) -> int:
+        return self.bytes // self.blocks if self.blocks else 0
 
 
-def least_of(class_: Class) -> int:
-    return 1 << (class_ - 1) if class_ else 0
+class NamedSizes(NamedTuple):
+    name: str
+    held: Histogram
+    asked: Histogram
+    at_once: int  # blocks freed before their thread allocated anything else
 
 
-class Sizes:
-    """Blocks by class of their size."""
+class SizeTables(NamedTuple):
+    held: Histogram  # at the moment
+    asked: Histogram  # in the whole run
+    owners: List[NamedSizes]  # the most frequent first
+    lines: List[NamedSizes]
+
+
+class _Sizes:
+    """Blocks by the bits of their size."""
 
     def __init__(self) -> None:
-        self.blocks: "Counter[Class]" = Counter()
-        self.bytes: "Counter[Class]" = Counter()
-        self.by_mean = 0  # blocks that count with the mean of their place
+        self.blocks: "Counter[int]" = Counter()
+        self.bytes: "Counter[int]" = Counter()
+        self.by_mean = 0
 
     def add(self, n_bytes: int, blocks: int = 1) -> None:
-        class_ = class_of(n_bytes // blocks)
-        self.blocks[class_] += blocks
-        self.bytes[class_] += n_bytes
+        n_bits = (n_bytes // blocks).bit_length()
+        self.blocks[n_bits] += blocks
+        self.bytes[n_bits] += n_bytes
 
     def add_all(self, n_bytes: int, blocks: int, recorded: List[int]) -> None:
         """Blocks of an account; `recorded`: the sizes of those that have records."""
@@ -106,22 +130,14 @@ class Sizes:
             # The mean of a single block is its size.
             self.by_mean += rest if rest > 1 else 0
 
-    def join(self, other: "Sizes") -> None:
+    def join(self, other: "_Sizes") -> None:
         self.blocks.update(other.blocks)
         self.bytes.update(other.bytes)
         self.by_mean += other.by_mean
 
-    @property
-    def n_blocks(self) -> int:
-        return sum(self.blocks.values())
-
-    @property
-    def n_bytes(self) -> int:
-        return sum(self.bytes.values())
-
-    @property
-    def mean(self) -> int:
-        return self.n_bytes // self.n_blocks if self.n_blocks else 0
+    def histogram(self) -> Histogram:
+        classes = [SizeClass(1 << n >> 1, (1 << n) - 1, self.blocks[n], self.bytes[n]) for n in sorted(self.blocks)]
+        return Histogram(sum(self.blocks.values()), sum(self.bytes.values()), self.by_mean, classes)
 
 
 def _is_of_blocks(profile: Profile, kind: str) -> bool:
@@ -179,32 +195,29 @@ def _recorded(profile: Profile, moment: Moment) -> Tuple[Dict[int, List[int]], D
     return held, asked
 
 
-class SizeSums:
+class _Sums:
     """Blocks of some accounts."""
 
     def __init__(self) -> None:
-        self.held = Sizes()  # at a moment
-        self.asked = Sizes()  # in the whole run
-        self.at_once = 0  # blocks that were freed before their thread allocated anything else
+        self.held = _Sizes()
+        self.asked = _Sizes()
+        self.at_once = 0
 
-    def join(self, other: "SizeSums") -> None:
+    def join(self, other: "_Sums") -> None:
         self.held.join(other.held)
         self.asked.join(other.asked)
         self.at_once += other.at_once
 
-
-class SizesBy(NamedTuple):
-    all: SizeSums
-    owners: Dict[str, SizeSums]
-    lines: Dict[str, SizeSums]
+    def named(self, name: str) -> NamedSizes:
+        return NamedSizes(name, self.held.histogram(), self.asked.histogram(), self.at_once)
 
 
-def sizes_by(run: Profile, names: Names, moment: Moment) -> SizesBy:
-    """Summed as the accounts go by: there may be hundreds of thousands of them."""
+def size_tables(run: Profile, names: Names, moment: Moment, most_lines: int = sys.maxsize) -> SizeTables:
+    """Summed as the accounts go by: there may be hundreds of thousands of them. Further lines are one row."""
     held, asked = _recorded(run, moment)
     lifetime = run.lifetime()
     of_blocks = {kind for kind in KINDS if _is_of_blocks(run, kind)}
-    found: Dict[Tuple[str, int], SizeSums] = {}  # by owner and frame: the line that is charged, 0 without a stack
+    found: Dict[Tuple[str, int], _Sums] = {}  # by owner and frame: the line that is charged, 0 without a stack
     for account, (node, kind, owner) in enumerate(run.accounts):
         n_bytes, blocks = moment.composition.get(account, (0, 0))
         if kind not in of_blocks or not (blocks or lifetime.blocks[account]):
@@ -212,72 +225,28 @@ def sizes_by(run: Profile, names: Names, moment: Moment) -> SizesBy:
         key = owner, (names.charged(account) or names.site_id(account)) if node else 0
         sums = found.get(key)
         if sums is None:
-            sums = found[key] = SizeSums()
+            sums = found[key] = _Sums()
         if blocks:
             sums.held.add_all(n_bytes, blocks, held.get(account, []))
         if lifetime.blocks[account]:
             sums.asked.add_all(lifetime.bytes[account], lifetime.blocks[account], asked.get(account, []))
         sums.at_once += lifetime.temporaries[account]
-    by = SizesBy(SizeSums(), {}, {})
+    all_ = _Sums()
+    owners: Dict[str, _Sums] = {}
+    lines: Dict[str, _Sums] = {}
     for (owner, frame), sums in found.items():
         line = names.frame(frame) if frame else NO_STACK
-        for sum_ in (by.all, by.owners.setdefault(owner, SizeSums()), by.lines.setdefault(line, SizeSums())):
+        for sum_ in (all_, owners.setdefault(owner, _Sums()), lines.setdefault(line, _Sums())):
             sum_.join(sums)
-    return by
+
+    whole = all_.named("")
+    return SizeTables(whole.held, whole.asked, _ranked(owners), _ranked(lines, most_lines))
 
 
-def ranked(sums: Dict[str, SizeSums]) -> List[str]:
-    """The names, the most frequent first."""
-    return sorted(sums, key=lambda name: (-sums[name].asked.n_blocks, name))
-
-
-# ---- by owner and line ---------------------------------------------------------------------------
-
-
-class SizeClass(NamedTuple):
-    """Blocks of `least` to `most` bytes."""
-
-    least: int
-    most: int
-    blocks: int
-    bytes: int
-
-
-class Histogram(NamedTuple):
-    blocks: int
-    bytes: int
-    blocks_by_mean: int  # of them, without records: their size is the mean of their stack
-    classes: List[SizeClass]
-
-
-class NamedSizes(NamedTuple):
-    name: str
-    held: Histogram
-    asked: Histogram
-    at_once: int  # blocks freed before their thread allocated anything else
-
-
-class SizeTables(NamedTuple):
-    held: Histogram  # at the moment
-    asked: Histogram  # in the whole run
-    owners: List[NamedSizes]  # the most frequent first
-    lines: List[NamedSizes]
-
-
-def _histogram(sizes: Sizes) -> Histogram:
-    classes = [
-        SizeClass(least_of(each), max(0, 2 * least_of(each) - 1), sizes.blocks[each], sizes.bytes[each])
-        for each in sorted(sizes.blocks)
-    ]
-    return Histogram(sizes.n_blocks, sizes.n_bytes, sizes.by_mean, classes)
-
-
-def size_tables(run: Profile, names: Names, moment: Moment) -> SizeTables:
-    def rows(sums: Dict[str, SizeSums]) -> List[NamedSizes]:
-        return [
-            NamedSizes(name, _histogram(sums[name].held), _histogram(sums[name].asked), sums[name].at_once)
-            for name in ranked(sums)
-        ]
-
-    by = sizes_by(run, names, moment)
-    return SizeTables(_histogram(by.all.held), _histogram(by.all.asked), rows(by.owners), rows(by.lines))
+def _ranked(named: Dict[str, _Sums], most: int = sys.maxsize) -> List[NamedSizes]:
+    rows = sorted(named.items(), key=lambda row: (-sum(row[1].asked.blocks.values()), row[0]))
+    rest = _Sums()
+    for _, sums in rows[most:]:
+        rest.join(sums)
+    others = [rest.named(f"({len(rows) - most:,} other lines)")] if len(rows) > most else []
+    return [sums.named(name) for name, sums in rows[:most]] + others

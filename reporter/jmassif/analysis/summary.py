@@ -5,6 +5,7 @@
 JSON and page are made of a Report; sentences stand in render/summary.py and render/words.py. Sizes are bytes, times are in the unit of `run.time_unit`. Labels are safe to show.
 """
 
+import sys
 from typing import Callable, Dict, Generic, Iterator, List, NamedTuple, Optional, Tuple, TypeVar
 
 from jmassif.analysis.aggregate import (
@@ -20,6 +21,7 @@ from jmassif.analysis.balance import (
     DeviceBalance,
     memory_balance,
     device_balance,
+    ledger_of_balance,
     nearest_to,
     sampled,
     sampled_before,
@@ -36,7 +38,7 @@ from jmassif.analysis.leaks import (
     held_at_end,
     leaked_places,
 )
-from jmassif.analysis.lines import HotSpot, Imports, LineUsage, by_place, hot_spot, largest_lines
+from jmassif.analysis.lines import HotSpot, Imports, LineTable, LineUsage, by_place, hot_spot, largest_lines, line_table
 from jmassif.analysis.moments import Moment, select, whole_at
 from jmassif.analysis.oom import (
     ALARM,
@@ -48,6 +50,7 @@ from jmassif.analysis.oom import (
     hints_at,
     incidents_of,
     outcome_of,
+    select_device,
 )
 from jmassif.analysis.other_tools import (
     Beside,
@@ -61,7 +64,7 @@ from jmassif.analysis.other_tools import (
     sampled_series,
 )
 from jmassif.analysis.regions import NamedRegions, Waterfall, regions_by_name, waterfall
-from jmassif.analysis.sizes import Blocks, SizeTables, size_tables, blocks
+from jmassif.analysis.sizes import Blocks, SizeTables, blocks, size_tables
 from jmassif.analysis.system import (
     Figure,
     History,
@@ -224,6 +227,20 @@ class Report(Numbers):
     def regions(self) -> List[NamedRegions]:
         return regions_by_name(self.profile)
 
+    @once
+    def balance_owners(self) -> List[UsageRow]:
+        """The owners of the balance's process."""
+        return ledger_of_balance(self.profile, self.balance).owners if self.balance else []
+
+    def lines_by(self, by: str, is_folded: bool, selector: Optional[str], threshold: float) -> LineTable:
+        """Raises moments.SelectionError."""
+        grown = self.growth or Growth([], "", 0)
+        return line_table(self.profile, self.names, by, is_folded, grown, selector, threshold)
+
+    def sizes(self, at: Moment, most_lines: int = sys.maxsize) -> SizeTables:
+        """Sizes of blocks. Further lines are one row."""
+        return size_tables(self.profile, self.names, at, most_lines)
+
     def waterfall(self, limit: int) -> Waterfall:
         """The start-up calls that cost most."""
         return waterfall(self.profile, limit)
@@ -231,6 +248,10 @@ class Report(Numbers):
     def device_layout(self, position: int) -> Layout:
         """Device memory before a row of Profile.blocks."""
         return layout_at(self.profile, position)
+
+    def device_moment(self, number: str, selector: Optional[str]) -> Tuple[Moment, int]:
+        """The failed allocation with this number, else the selector's; and its row of Profile.blocks. Raises SelectionError."""
+        return select_device(self.profile, self.names, number, selector)
 
     def fragmentation(self, most: int) -> List[Tuple[int, Fragmentation]]:
         """At the times of snapshots, at most so many."""
@@ -245,10 +266,6 @@ class Report(Numbers):
     def share(self, usage: Usage) -> float:
         """A share of the program or, on a discrete GPU, of its pool with the larger share."""
         return max((usage.on(whole.space) / whole.bytes for whole in self.wholes if whole.bytes), default=0.0)
-
-    @once
-    def sizes(self) -> SizeTables:
-        return size_tables(self.profile, self.names, self.at)
 
     def failed_layouts(self) -> Iterator[Tuple[int, Layout]]:
         """Device memory at the last try of each incident, with its number, in the order of the trace."""

@@ -14,8 +14,7 @@ from jmassif.cli import common
 from jmassif.cli.common import Parser, Problem
 from jmassif.cli.options import Suppressions, add_suppressions, checked, non_empty
 from jmassif.model.run import Profile
-from jmassif.render.leaking import unknown
-from jmassif.render.summary import rate, whole_percent
+from jmassif.render.summary import growth_unknown, rate, whole_percent
 from jmassif.units import QuantityError, parse_allowance, printable, size
 
 JSON_VERSION = 1
@@ -65,7 +64,7 @@ def _note(verdict: Verdict) -> str:
     texts = {
         "two-pools": "the sum of the two pools of a discrete GPU",
         "no-library": "no such library was loaded",
-        "growth-unknown": f"unknown: {unknown(verdict.growth)}" if verdict.growth else "",
+        "growth-unknown": f"unknown: {growth_unknown(verdict.growth)}" if verdict.growth else "",
         "no-growth": "none for a third of the run",
     }
     return "; ".join(texts.get(each.key) or f"{each.name} is {size(each.bytes)}" for each in verdict.notes)

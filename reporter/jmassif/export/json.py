@@ -327,7 +327,7 @@ def write(profile: Profile, view: View) -> Iterator[str]:
     if view.range is not None:
         yield from _range(profile, *view.range)
     if view.sizes:
-        yield _member("sizes", report.sizes)
+        yield _member("sizes", report.sizes(report.at))
     yield f',"table":{{"by":"{view.by}"'
     yield from _rows("rows", by_name(profile, at.composition, naming(profile, names, view.by, view.fold != "none")))
     yield "}"

@@ -12,7 +12,7 @@ from jmassif.analysis.device_memory import Layout, Segment
 from jmassif.analysis.moments import main_peak, select
 from jmassif.analysis.other_tools import Counted
 from jmassif.analysis.processes import JobReport
-from jmassif.analysis.sizes import SizeSums, ranked, sizes_by
+from jmassif.analysis.sizes import Histogram, NamedSizes
 from jmassif.analysis.summary import ALARM, NOTE, Incident, LeakedPlace, Report, build_report, moment_of
 from jmassif.attribution.blame import base_name
 from jmassif.attribution.names import NO_TENSOR, Names
@@ -22,12 +22,12 @@ from jmassif.model.run import Profile
 from jmassif.model.run_info import counted, was_short
 from jmassif.render.failures import arithmetic, reason
 from jmassif.render.job import Statement, statements
-from jmassif.render.leaking import unknown
 from jmassif.render.sources import Sources, sources_of
 from jmassif.render.summary import (
     action,
     filtered,
     findings,
+    growth_unknown,
     other_moment,
     remarks,
     slope,
@@ -279,31 +279,30 @@ def others(report: Report, found: Cells) -> List[Dict[str, Any]]:
 _MOST_LINES = 200
 
 
-def _row(name: str, sums: SizeSums) -> Dict[str, Any]:
-    held, asked = (
-        {"classes": [[n, of.blocks[n], of.bytes[n]] for n in sorted(of.blocks)], "by_mean": of.by_mean}
-        for of in (sums.held, sums.asked)
-    )
-    return {"name": name, "held": held, "asked": asked, "at_once": sums.at_once}
+def _histogram(of: Histogram) -> Dict[str, Any]:
+    classes = [[each.most.bit_length(), each.blocks, each.bytes] for each in of.classes]
+    return {"classes": classes, "by_mean": of.blocks_by_mean}
 
 
-def sizes(profile: Profile, names: Names) -> Optional[Dict[str, Any]]:
+def _row(row: NamedSizes) -> Dict[str, Any]:
+    held, asked = _histogram(row.held), _histogram(row.asked)
+    return {"name": shown(row.name), "held": held, "asked": asked, "at_once": row.at_once}
+
+
+def sizes(report: Report) -> Optional[Dict[str, Any]]:
     """None without records of blocks. Rows with the most frequent first; lines beyond a limit are one row."""
+    profile = report.profile
     at = select(profile, "peak")
-    by = sizes_by(profile, names, at)
-    if not by.all.asked.n_blocks:
+    by = report.sizes(at, _MOST_LINES)
+    if not by.asked.blocks:
         return None
-    lines = ranked(by.lines)
-    rest = SizeSums()
-    for name in lines[_MOST_LINES:]:
-        rest.join(by.lines[name])
-    others = [_row(f"({len(lines) - _MOST_LINES:,} other lines)", rest)] if len(lines) > _MOST_LINES else []
+    at_once = sum(row.at_once for row in by.owners)
     return {
         "when": f"{at.name} ({moment(at.time, profile.time_unit)})",
         "has_all_records": profile.manifest.get("option.large") == "0",
-        "all": _row("", by.all),
-        "owners": [_row(shown(name), by.owners[name]) for name in ranked(by.owners)],
-        "lines": [_row(shown(name), by.lines[name]) for name in lines[:_MOST_LINES]] + others,
+        "all": _row(NamedSizes("", by.held, by.asked, at_once)),
+        "owners": list(map(_row, by.owners)),
+        "lines": list(map(_row, by.lines)),
     }
 
 
@@ -535,7 +534,7 @@ def _leaks(report: Report) -> Optional[Dict[str, Any]]:
         "not_counted": [[NOT_COUNTED[row.key], row.bytes] for row in leaks.not_counted],
         "step": step_of(growth.step, unit),
         "n_steps": growth.n_steps,
-        "unknown": unknown(growth),
+        "unknown": growth_unknown(growth),
         "growing": [
             {**_fields(leak, "label owner grown held since"), "slope": round(slope(growth, leak, unit), 3)}
             for leak in growth.lines[:_MAX_PLACES]
@@ -627,7 +626,7 @@ def run_data(
         "temporaries": [
             {**_fields(row, "temporaries blocks bytes"), "site": shown(row.label)} for row in report.temporaries
         ],
-        "sizes": sizes(profile, names),
+        "sizes": sizes(report),
         "filter": shown(profile.chosen_by),
         "balances": _balances(report, found),
         "others": others(report, found),

@@ -1,23 +1,58 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The sections on events: failed calls, regions and marks, temporaries, snapshots."""
+"""The sections on events of the run: start-up and failed calls, regions and marks, leaks, temporaries, snapshots."""
 
-from typing import Dict, Iterator, List
+from collections import Counter
+from typing import Dict, Iterator, List, Sequence, Tuple
 
 from jmassif.analysis.moments import main_peak
 from jmassif.analysis.summary import Report
-from jmassif.model.records import Snapshot
+from jmassif.model.records import Growth, Snapshot, growth_by_side
 from jmassif.model.run import Profile
 from jmassif.model.run_info import counted
-from jmassif.render.layout import FULL, Column, Extent, Lines, Table, heading, paragraph
+from jmassif.render.layout import Column, Lines, Table, heading, paragraph, rest
+from jmassif.render.owners import groups_table
+from jmassif.render.summary import growth_unknown, rate
+from jmassif.render.view import View
+from jmassif.render.words import NOT_COUNTED
 from jmassif.units import count, growth, moment, printable, size
 
+# ---- calls -----------------------------------------------------------------------------------
 
-_MARKS_SHOWN = 40
-_REGIONS_SHOWN = 20
-_REGIONS_SHOWN_OF_A_NAME = 3
-_TEMPORARIES_SHOWN = 5
-_SNAPSHOTS_SHOWN = 24
+_SCOPES_SHOWN = 16
 _FAILURES_SHOWN = 16
+
+_SCOPES = Table(
+    Column("at", 11),
+    Column("took", 10, gap=1),
+    Column("host", 10, gap=1),
+    Column("device", 10, gap=1),
+    Column("call: net growth by kind", gap=2),
+)
+
+
+def _scope(at: str, took: str, growths: Tuple[Growth, ...], call: str) -> str:
+    host, device = growth_by_side(growths)
+    parts = sorted(growths, key=lambda part: (-abs(part.bytes), part.kind))
+    kinds = ", ".join(f"{part.kind} {growth(part.bytes)}" for part in parts if part.bytes)
+    return _SCOPES.row(at, took, growth(host), growth(device), f"{call}: {kinds}" if kinds else call)
+
+
+def start_up(report: Report, view: View) -> Lines:
+    """Calls that cost much, and those that came too often to be recorded one by one."""
+    unit = report.run.time_unit
+    sums = sorted(report.profile.scope_sums.values(), key=lambda total: -total.calls)
+    fall = report.waterfall(view.most(_SCOPES_SHOWN))
+    lines = []
+    for scope, depth in fall.rows:
+        took = moment(scope.end - scope.begin, unit)
+        lines.append(_scope(moment(scope.begin, unit), took, scope.growths, "  " * depth + printable(scope.name)))
+    if fall.n_left_out:
+        calls = count(fall.n_left_out, "more call")
+        lines.append(f"and {calls} that cost less, {growth(fall.left_out_bytes)} in all{view.hint}")
+    for total in sums[: view.most(len(sums)) // (2 if view.is_brief else 1)]:
+        call = f"{printable(total.name)}, {count(total.calls, 'call')}"
+        lines.append(_scope("many times", moment(total.time, unit), total.growths, call))
+    return heading("Start-up cost") + [_SCOPES.head] + lines if lines or sums else []
 
 
 # Error codes that the CUDA runtime and driver API share (driver_types.h, cuda.h).
@@ -49,24 +84,28 @@ def _failed_calls(profile: Profile) -> Iterator[str]:
         yield f"{count(calls, 'call')} of {printable(name)} failed with error {code}{meaning}"
 
 
-def failures(profile: Profile, extent: Extent = FULL) -> Lines:
-    found = list(_failed_calls(profile))
-    counters = [f"{key}: {size(n) if key.endswith('-bytes') else f'{n:,}'}" for key, n in counted(profile).odd]
-    most = extent.of(_FAILURES_SHOWN)
+def failed_calls(report: Report, view: View) -> Lines:
+    found, odd = list(_failed_calls(report.profile)), counted(report.profile).odd
+    counters = [f"{key}: {size(n) if key.endswith('-bytes') else f'{n:,}'}" for key, n in odd]
+    most = view.most(_FAILURES_SHOWN)
     lines = found[:most]
     if len(found) > most:
-        lines.append(f"and {len(found) - most:,} other pairs of function and error{extent.hint}")
-    lines += counters[: extent.rows]
-    if len(counters) > extent.rows:
-        lines.append(f"and {count(len(counters) - extent.rows, 'more counter')}{extent.hint}")
+        lines.append(f"and {len(found) - most:,} other pairs of function and error{view.hint}")
+    lines += counters[: view.most()] + rest(len(counters) - view.most(), "more counter", view.hint)
     return heading("Failed calls and warnings") + lines if lines else []
 
 
-def without_size(profile: Profile) -> Lines:
+def without_size(report: Report, view: View) -> Lines:
     """Objects of the kernel's driver, which does not say how much memory they take."""
-    kept = ", ".join(count(n, noun) for noun, n in counted(profile).without_size)
+    kept = ", ".join(count(n, noun) for noun, n in counted(report.profile).without_size)
     return heading("Not counted") + paragraph(f"Driver objects of unknown size: {kept}.") if kept else []
 
+
+# ---- regions and marks -----------------------------------------------------------------------
+
+_MARKS_SHOWN = 40
+_REGIONS_SHOWN = 20
+_REGIONS_SHOWN_OF_A_NAME = 3
 
 _REGIONS = Table(
     Column("times", 9),
@@ -78,31 +117,26 @@ _REGIONS = Table(
 )
 
 
-def regions(report: Report, extent: Extent = FULL) -> Lines:
+def regions(report: Report, view: View) -> Lines:
     """Regions that come again and again, a row a name."""
-    names = report.regions
-    if all(row.calls == 1 for row in names):
+    if all(row.calls == 1 for row in report.regions):
         return []
-    unit = report.run.time_unit
     lines = heading("Regions by name") + [_REGIONS.head]
-    most = extent.of(_REGIONS_SHOWN)
-    for row in names[:most]:
+    most = view.most(_REGIONS_SHOWN)
+    for row in report.regions[:most]:
         figures = (size(row.most), growth(row.host), growth(row.device)) if row.recorded else ("", "", "")
-        text = printable(row.text)
-        if row.recorded < row.calls:
-            text += f" (sizes: of {row.recorded:,} of them)"
-        lines.append(_REGIONS.row(f"{row.calls:,}", moment(row.time, unit), *figures, text))
-    if len(names) > most:
-        lines.append(f"and {len(names) - most:,} more names{extent.hint}")
-    return lines
+        note = f" (sizes: of {row.recorded:,} of them)" if row.recorded < row.calls else ""
+        time = moment(row.time, report.run.time_unit)
+        lines.append(_REGIONS.row(f"{row.calls:,}", time, *figures, printable(row.text) + note))
+    return lines + rest(len(report.regions) - most, "more name", view.hint)
 
 
-def marks(profile: Profile, extent: Extent = FULL) -> Lines:
-    unit = profile.time_unit
+def marks(report: Report, view: View) -> Lines:
+    profile, unit = report.profile, report.run.time_unit
     rows = [(mark.time, f"mark: {mark.text}") for mark in profile.marks]
-    shown: Dict[str, int] = {}
+    shown: "Counter[str]" = Counter()
     for region in profile.regions:
-        shown[region.text] = shown.get(region.text, 0) + 1
+        shown[region.text] += 1
         if shown[region.text] > _REGIONS_SHOWN_OF_A_NAME or len(rows) > 2 * _MARKS_SHOWN:
             continue
         lasted = "still open at the end" if region.end is None else f"took {moment(region.end - region.begin, unit)}"
@@ -111,44 +145,112 @@ def marks(profile: Profile, extent: Extent = FULL) -> Lines:
         text = f"{'  ' * region.depth}{region.text} (thread {region.thread}, {lasted}; {held})"
         rows.append((region.begin, f"region: {text}"))
     n_all = len(profile.marks) + len(profile.regions)
-    rows = sorted(rows, key=lambda row: row[0])[: extent.of(_MARKS_SHOWN)]
+    rows = sorted(rows, key=lambda row: row[0])[: view.most(_MARKS_SHOWN)]
     lines = [f"{moment(time, unit):>12}  {printable(text)}" for time, text in rows]
     if n_all > len(rows):
-        lines.append(f"and {n_all - len(rows):,} more{extent.hint}")
+        lines.append(f"and {n_all - len(rows):,} more{view.hint}")
     return heading("Marks and regions") + lines if lines else []
 
 
-def temporaries(report: Report, extent: Extent = FULL) -> Lines:
-    shown = report.temporaries[: extent.of(_TEMPORARIES_SHOWN)]
-    if not shown:
+# ---- leaks -----------------------------------------------------------------------------------
+
+_GROWING_SHOWN = 10
+_HELD_SHOWN = 4
+
+_GROWING = Table(
+    Column("grown by", 10),
+    Column("since", 10, gap=1),
+    Column("at exit", 10, gap=1),
+    Column("owner", 10, align="<", gap=2),
+    Column("line", gap=2),
+)
+_HELD = Table(
+    Column("bytes", 10), Column("blocks", 10, gap=1), Column("owner", 10, align="<", gap=2), Column("line", gap=2)
+)
+
+
+def _more_lines(left_out: Sequence[int], view: View) -> Lines:
+    return rest(len(left_out), "more line", f", {size(sum(left_out))}{view.hint}")
+
+
+def growing(report: Report, view: View) -> Lines:
+    """Lines that were still growing at the end."""
+    found, unit = report.growth, report.run.time_unit
+    if found is None or not found.lines:
         return []
-    return heading("Temporaries: freed before their thread allocated anything else") + [
-        f"{each.temporaries:>12,} of {count(each.blocks, 'block')} in {each.label}" for each in shown
+    lines = heading("Still growing at the end") + [_GROWING.head]
+    most = view.most(_GROWING_SHOWN)
+    for leak in found.lines[:most]:
+        where = f"{leak.label}, {rate(found, leak, unit)}"
+        lines.append(_GROWING.row(size(leak.grown), moment(leak.since, unit), size(leak.held), leak.owner, where))
+    return lines + _more_lines([leak.grown for leak in found.lines[most:]], view)
+
+
+def held_at_exit(report: Report, view: View) -> Lines:
+    """Memory at exit, before an interpreter cleans up; the largest places where no line is known to grow, and by owner."""
+    leaks, found = report.leaks, report.growth
+    if leaks is None or found is None or not leaks.is_at_exit or not leaks.bytes:
+        return []
+    cleaned = ", before the interpreter's clean-up" if leaks.is_before_cleanup else ""
+    text = f"{size(leaks.bytes)} was not freed at {moment(leaks.time, report.run.time_unit)}{cleaned}"
+    if leaks.expected:
+        other = f", {size(leaks.bytes - leaks.expected)} other" if leaks.expected < leaks.bytes else ""
+        text += f": {size(leaks.expected)} model and optimizer (expected){other}"
+    kept = [f"{NOT_COUNTED.get(key, key)} {size(n_bytes)}" for key, n_bytes in leaks.not_counted]
+    if kept:
+        text += f". Not counted: {', '.join(kept)}; pages of files and stacks"
+    if found.unknown:
+        text += f". Growth is unknown: {growth_unknown(found)}"
+    lines = heading("Still allocated at exit") + paragraph(f"{text}.")
+    if not found.lines:
+        most = view.most(_HELD_SHOWN)
+        lines.append(_HELD.head)
+        lines += [_HELD.row(size(at.bytes), f"{at.blocks:,}", at.owner, at.label) for at in leaks.places[:most]]
+        lines += _more_lines([at.bytes for at in leaks.places[most:]], view)
+    if leaks.ledger.groups and not view.is_brief:
+        is_sum = len(report.run.sides) == 1 or not report.run.is_discrete
+        lines += [""] + groups_table(report.run.sides, is_sum, leaks.ledger)
+    return lines
+
+
+# ---- temporaries and snapshots ---------------------------------------------------------------
+
+_TEMPORARIES_SHOWN = 5
+_SNAPSHOTS_SHOWN = 24
+
+
+def temporaries(report: Report, view: View) -> Lines:
+    lines = [
+        f"{each.temporaries:>12,} of {count(each.blocks, 'block')} in {each.label}"
+        for each in report.temporaries[: view.most(_TEMPORARIES_SHOWN)]
     ]
+    return heading("Temporaries: freed before their thread allocated anything else") + lines if lines else []
 
 
 def _snapshots_shown(profile: Profile) -> List[Snapshot]:
     """Snapshots taken for a reason, and the largest in each of a number of equal spans of time."""
     fullest: Dict[int, Snapshot] = {}
     duration = max([1] + [snapshot.time for snapshot in profile.snapshots])
-    timed = [snapshot for snapshot in profile.snapshots if snapshot.reason == "time"]
-    for snapshot in timed:
+    for snapshot in profile.snapshots:
         span = snapshot.time * _SNAPSHOTS_SHOWN // duration
-        fullest[span] = max(fullest.get(span, snapshot), snapshot, key=lambda each: each.host + each.device)
+        if snapshot.reason == "time":
+            fullest[span] = max(fullest.get(span, snapshot), snapshot, key=lambda each: each.host + each.device)
     return [snapshot for snapshot in profile.snapshots if snapshot.reason != "time"] + list(fullest.values())
 
 
-def snapshots_in_a_sentence(profile: Profile) -> Lines:
-    ids = [snapshot.id for snapshot in profile.snapshots]
-    if not ids:
+def _number_of(snapshots: Sequence[Snapshot]) -> Lines:
+    if not snapshots:
         return []
-    there_are = f"There are {count(len(ids), 'snapshot')}, {ids[0]} to {ids[-1]}"
+    there_are = f"There are {count(len(snapshots), 'snapshot')}, {snapshots[0].id} to {snapshots[-1].id}"
     how = "--snapshot=N explains one, --snapshot=end what was held in the end. --all lists them."
     return heading("Snapshots") + paragraph(f"{there_are}; {how}")
 
 
-def snapshots(profile: Profile) -> Lines:
-    """Snapshots and peaks in order of time."""
+def snapshots(report: Report, view: View) -> Lines:
+    """Snapshots and peaks in order of time; in a short report their number."""
+    profile = report.profile
+    if view.is_brief:
+        return _number_of(profile.snapshots)
     shown = _snapshots_shown(profile)
     rows = [(s.time, str(s.id), s.host, s.device, s.reason) for s in shown]
     for peak in profile.peaks.values():
@@ -166,7 +268,7 @@ def snapshots(profile: Profile) -> Lines:
     )
     lines = heading("Snapshots: --snapshot=n explains one") + [table.head]
     for time, name, host, device, reason in sorted(rows, key=lambda row: (row[0], row[1].rjust(20))):
-        lines.append(table.row(name, f"{time:,}", f"{host:,}", f"{device:,}", reason).rstrip())
+        lines.append(table.row(name, f"{time:,}", f"{host:,}", f"{device:,}", reason))
     if len(profile.snapshots) > len(shown):
         lines.append(f"{'':>11}  and {len(profile.snapshots) - len(shown):,} more between these")
     return lines

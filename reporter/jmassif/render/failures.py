@@ -4,18 +4,20 @@
     7f2a10000000   20.0 MiB  75 %  TTTTTTTTTTTTTTTTTT-----TTTTttttttt------
 """
 
+from itertools import groupby
 from string import ascii_uppercase
 from textwrap import wrap
-from typing import Dict, Iterator, List, Optional, Tuple
+from typing import Dict, List, Optional, Tuple
 
-from jmassif.analysis.device_memory import Layout, Segment, layout_at, over_time
-from jmassif.analysis.oom import FRAGMENTATION, Incident, Situation, select_device
+from jmassif.analysis.device_memory import Layout, Segment
+from jmassif.analysis.oom import FRAGMENTATION, Incident, Situation
 from jmassif.analysis.summary import Report
 from jmassif.attribution.names import Names
 from jmassif.model.records import LiveBytesByAccount
 from jmassif.model.run import Profile
-from jmassif.render.layout import FULL, PAGE, Column, Extent, Lines, Table, heading, paragraph
+from jmassif.render.layout import PAGE, Column, Lines, Table, heading, paragraph
 from jmassif.render.summary import action
+from jmassif.render.view import View
 from jmassif.units import count, moment, percent, printable, size
 
 
@@ -133,68 +135,60 @@ def _outcome(profile: Profile, incident: Incident) -> str:
 def _stack(profile: Profile, names: Names, account: int) -> Lines:
     """The innermost frames, and those of Python: between them lies what every call of a framework passes through."""
     stack = list(profile.stack(profile.accounts[account].node))
-    python = [place for place, frame in enumerate(stack) if profile.frames[frame][0] == "p"][:_FRAMES_SHOWN]
+    python = [place for place, frame in enumerate(stack) if frame in profile.python_frames][:_FRAMES_SHOWN]
     shown = {*range(_INNERMOST_SHOWN if python else _FRAMES_SHOWN), *python}
     lines: Lines = []
-    n_left_out = 0
-    for place, frame in enumerate(stack + [0]):
-        is_end = place == len(stack)
-        if n_left_out and (is_end or place in shown):
-            lines.append(f"    … {count(n_left_out, 'frame')}")
-            n_left_out = 0
-        if is_end or place not in shown:
-            n_left_out += 1
-            continue
-        text = names.frame(frame)
-        lines.append(f"    {text if len(text) <= PAGE - 4 else text[: PAGE - 5] + '…'}")
+    for is_shown, frames in groupby(enumerate(stack), lambda row: row[0] in shown):
+        texts = [names.frame(frame) for _, frame in frames]
+        if not is_shown:
+            texts = [f"… {count(len(texts), 'frame')}"]
+        lines += [f"    {text if len(text) <= PAGE - 4 else text[: PAGE - 5] + '…'}" for text in texts]
     return lines
 
 
-def _section(profile: Profile, names: Names, report: Report, number: int, incident: Incident, extent: Extent) -> Lines:
-    s, last = incident.situation, incident.last
+def _section(report: Report, view: View, number: int, incident: Incident) -> Lines:
+    profile, s, last = report.profile, incident.situation, incident.last
     nth = "" if len(report.out_of_memory) == 1 else f" (failed allocation {number})"
     lines = heading(f"Out of memory at {moment(last.time, profile.time_unit)}{nth}: {incident.verdict}")
     why = reason(incident, report.run.is_discrete)
     lines += paragraph(f"{_failed(incident)}. {why}{_outcome(profile, incident)}") + [""]
-    lines += [_ARITHMETIC.row(label, size(n_bytes), remark).rstrip() for label, n_bytes, remark in arithmetic(s)]
+    lines += [_ARITHMETIC.row(label, size(n_bytes), remark) for label, n_bytes, remark in arithmetic(s)]
     owners = sorted(s.by_owner.items(), key=lambda item: (-item[1], item[0]))
     held = ", ".join(f"{owner} {size(n_bytes)}" for owner, n_bytes in owners[:_OWNERS_SHOWN] if n_bytes)
     if held and last.snapshot is not None:
         more = f" (all of it: --snapshot={profile.snapshots[last.snapshot].id})"
         lines += [""] + paragraph(f"Largest owners: {held}{', …' if len(owners) > _OWNERS_SHOWN else ''}{more}.")
-    if incident.hints and extent is FULL:  # the first screen of a short report has them
+    if incident.hints and not view.is_brief:  # the first screen of a short report has them
         lines += ["", "Actions that these figures prove:"]
         for hint in incident.hints:
             text = action(hint, report.run.is_pytorch, incident)
             lines += wrap(text, PAGE, initial_indent="- ", subsequent_indent="  ", break_on_hyphens=False)
     if incident.verdict == FRAGMENTATION:
-        lines += [""] + _map(profile, layout_at(profile, last.position), {}, extent.of(_SEGMENTS_SHOWN))
+        lines += [""] + _map(profile, report.device_layout(last.position), {}, view.most(_SEGMENTS_SHOWN))
         lines.append(f"All segments: --segments={number}")
     asked_at = f"Requested at {incident.line}:" if incident.line else "Requested at:"
-    return lines + ["", asked_at] + _stack(profile, names, last.account)
+    return lines + ["", asked_at] + _stack(profile, report.names, last.account)
 
 
-def oom_sections(profile: Profile, names: Names, report: Report, extent: Extent = FULL) -> Lines:
+def out_of_memory(report: Report, view: View) -> Lines:
     """A section for each of the last failures that no retry resolved; a line for each of the others."""
     numbered = list(enumerate(report.out_of_memory, 1))
     if not numbered:
         return []
-    failed = [row for row in numbered if not row[1].is_resolved][-(_SHOWN if extent is FULL else 1) :]
-    lines: Lines = []
-    for number, incident in failed:
-        lines += _section(profile, names, report, number, incident, extent)
+    failed = [row for row in numbered if not row[1].is_resolved][-1 if view.is_brief else -_SHOWN :]
+    lines = [line for row in failed for line in _section(report, view, *row)]
     others = [row for row in numbered if row not in failed]
-    n_counted = profile.counters.get("out-of-memory", 0) - sum(len(incident.tries) for _, incident in numbered)
+    n_counted = report.profile.counters.get("out-of-memory", 0) - sum(len(each.tries) for _, each in numbered)
     if not others and n_counted <= 0:
         return lines
     lines += heading("Earlier failed allocations (recovered)" if failed else "Failed allocations (recovered)")
-    most = _LINES_SHOWN if extent is FULL else 1
+    most = 1 if view.is_brief else _LINES_SHOWN
     for number, incident in others[-most:]:
         when = moment(incident.last.time, report.run.time_unit)
         text = f"({number}) at {when}: {_failed(incident)}. {reason(incident, report.run.is_discrete)}"
         lines += wrap(text, PAGE, subsequent_indent="    ", break_long_words=False, break_on_hyphens=False)
     if len(others) > most:
-        lines.append(f"and {len(others) - most:,} before these{extent.hint}")
+        lines.append(f"and {len(others) - most:,} before these{view.hint}")
     if n_counted > 0:
         lines.append(f"and {count(n_counted, 'more call')} that the trace only counts")
     return lines
@@ -205,11 +199,8 @@ def oom_sections(profile: Profile, names: Names, report: Report, extent: Extent 
 HOLE = "-"
 _BAR = 46
 _ROWS_SHOWN = 40
-_MOMENTS_SHOWN = 12
-_FIGURES = ("reserved", "used", "free", "holes", "largest hole", "fragmentation")
 
 _MAP = Table(Column("", 12), Column("", 9, gap=1), Column("", 7, gap=1), Column("", gap=2))
-_OVER_TIME = Table(Column("at", 12), *(Column(figure, max(9, len(figure)), gap=1) for figure in _FIGURES))
 
 
 def _owners(profile: Profile, segment: Segment, begin: int, end: int) -> Dict[str, int]:
@@ -294,23 +285,8 @@ def _map(profile: Profile, layout: Layout, composition: LiveBytesByAccount, limi
     return lines + [""] + paragraph("   ".join(legend))
 
 
-def _over_time(profile: Profile) -> Lines:
-    lines: Lines = []
-    for time, pieces in over_time(profile, _MOMENTS_SHOWN):
-        figures = [size(n) for n in (pieces.reserved, pieces.reserved - pieces.free, pieces.free)]
-        share = percent(round(1000 * pieces.share), 1000) if pieces.free else "-"
-        row = (moment(time, profile.time_unit), *figures, f"{pieces.holes:,}", size(pieces.largest_hole), share)
-        lines.append(_OVER_TIME.row(*row))
-    # Several snapshots may be of one millisecond.
-    return heading("Segments over time") + [_OVER_TIME.head, *dict.fromkeys(lines)] if lines else []
-
-
-def write_segments(profile: Profile, number: str, selector: Optional[str]) -> Iterator[str]:
-    """The map at the moment that `selector` names, or at the failed allocation with this number, and figures over time.
-
-    Raises SelectionError.
-    """
-    chosen, position = select_device(profile, Names(profile), number, selector)
-    yield from heading(f"Device memory, at {chosen.name} ({moment(chosen.time, profile.time_unit)})")
-    yield from _map(profile, layout_at(profile, position), chosen.composition)
-    yield from _over_time(profile)
+def write_segments(report: Report, view: View) -> Lines:
+    """The map at the moment that --snapshot names, or at the failed allocation with this number. Raises SelectionError."""
+    chosen, position = report.device_moment(view.segments or "", view.selector)
+    lines = heading(f"Device memory, at {chosen.name} ({moment(chosen.time, report.run.time_unit)})")
+    return lines + _map(report.profile, report.device_layout(position), chosen.composition)

@@ -7,11 +7,12 @@ two samples. A graph of one pool has bars of one character.
 """
 
 from itertools import groupby
-from typing import Iterable, List, NamedTuple, Sequence
+from typing import Dict, Iterable, Iterator, List, NamedTuple, Sequence
 
 from jmassif.model.run import Profile
 from jmassif.render import layout as roles
-from jmassif.render.layout import Line, Part
+from jmassif.render.layout import Line, Lines, Part
+from jmassif.render.view import View
 from jmassif.units import moment, size
 
 
@@ -92,7 +93,7 @@ def _pointer(column: int, text: str, width: int) -> str:
     return f"{text} v".rjust(column + 1)
 
 
-def _bars(margin: str, cells: str) -> Line:
+def _coloured(margin: str, cells: str) -> Line:
     runs = ("".join(run) for _, run in groupby(cells))
     return Line(margin, *((run, _ROLES.get(run[0], "")) for run in runs))
 
@@ -106,25 +107,50 @@ def legend(entries: Iterable[str]) -> Line:
     return Line(*parts)
 
 
-def columns_of(points: Sequence[Point], width: int, height: int) -> List[Line]:
-    """The graph's bars alone, from the top down."""
+def _rows(points: Sequence[Point], width: int, height: int) -> Iterator[str]:
+    """The bars' characters from the top down."""
     top = max(1, max(point.maximum for point in points))
     bars = [_bar(column, top, height) for column in _columns(points, width)]
-    return [_bars("", "".join(bar[row] for bar in bars)) for row in range(height - 1, -1, -1)]
+    return ("".join(row) for row in reversed(list(zip(*bars))))
 
 
-def draw(points: Sequence[Point], width: int, height: int, unit: str, caption: str) -> List[str]:
+def columns_of(points: Sequence[Point], width: int, height: int) -> List[Line]:
+    """The graph's bars alone, from the top down."""
+    return [_coloured("", row) for row in _rows(points, width, height)]
+
+
+def draw(points: Sequence[Point], width: int, height: int, unit: str, caption: str) -> Lines:
     """The graph's lines. `caption` names the largest value, to which a mark points; `points` are in order of time."""
     fullest = max(points, key=lambda point: point.maximum)
-    top = max(1, fullest.maximum)
-    bars = [_bar(column, top, height) for column in _columns(points, width)]
     margin = " " * _MARGIN
-    lines: List[str] = [f"{margin} {_pointer(_column_of(fullest.time, points, width), caption, width)}".rstrip()]
-    for row in range(height - 1, -1, -1):
-        label = size(fullest.maximum) if row == height - 1 else ""
-        axis = "^" if row == height - 1 else "|"
-        lines.append(_bars(f"{label:>{_MARGIN}}{axis}", "".join(bar[row] for bar in bars).rstrip()))
+    lines: Lines = [f"{margin} {_pointer(_column_of(fullest.time, points, width), caption, width)}".rstrip()]
+    axes = [f"{size(fullest.maximum):>{_MARGIN}}^"] + [f"{margin}|"] * (height - 1)
+    lines += [_coloured(axis, row.rstrip()) for axis, row in zip(axes, _rows(points, width, height))]
     lines.append(f"{'0':>{_MARGIN}}+{'-' * (width - 1)}>")
     begin, end = moment(points[0].time, unit), moment(points[-1].time, unit)
-    lines.append(f"{margin} {begin}{end:>{max(1, width - len(begin))}}")
-    return lines
+    return lines + [f"{margin} {begin}{end:>{max(1, width - len(begin))}}"]
+
+
+_HEIGHT = 11
+_HEIGHT_OF_TWO = 7  # graphs, each
+_HEIGHT_IN_BRIEF = 6
+
+
+def graph(points: Sequence[Point], is_discrete: bool, unit: str, view: View) -> Lines:
+    """The graph as a report has it: host and device in one or, of a discrete GPU, each in its own."""
+    used = [side for side in ("device", "host") if any(getattr(point, side) for point in points)]
+    is_split = is_discrete and len(used) == 2
+    height = _HEIGHT_IN_BRIEF if view.is_brief else _HEIGHT_OF_TWO if is_split else _HEIGHT
+    pools: Dict[str, Sequence[Point]] = (
+        {f"{side} ": one_pool(points, side) for side in used} if is_split else {"": points} if points else {}
+    )
+    lines: Lines = []
+    for name, pool in pools.items():
+        top = max(pool, key=lambda point: point.maximum)
+        caption = f"{name}peak: {size(top.maximum)} at {moment(top.time, unit)}"
+        lines += [""] + draw(pool, view.width, view.height or height, unit, caption)
+    if is_split or not lines:
+        return lines
+    entries = [f"{bar} {side}" for side, bar in (("host", HOST), ("device", DEVICE)) if side in used]
+    entries += [f"{BETWEEN} reached between two samples"] if any(BETWEEN in line for line in lines) else []
+    return lines + [legend(entries)]

@@ -10,9 +10,9 @@ from jmassif.model.process_tree import Process
 from jmassif.model.run import Profile
 from jmassif.model.run_info import short_command
 from jmassif.render import layout, text as report
-from jmassif.render.graph import Point
+from jmassif.render.graph import Point, graph
 from jmassif.render.layout import HEADING, PAGE, SUM, Column, Line, Lines, Table, heading, paragraph, wrapped
-from jmassif.render.owners import groups_table
+from jmassif.render.owners import LEAST_OWNER, groups_table
 from jmassif.render.ranges import command_of
 from jmassif.render.summary import ending, growth_text, missing, request, whole_percent
 from jmassif.render.view import View
@@ -22,7 +22,6 @@ _WIDE = 100  # columns of sentences
 _MOST_COMMAND = 60
 _MOST_NAME = 30
 _MOST_ROWS = 12
-_LEAST_OWNER = 0.01
 _LEAST_ROOM = 40  # for the largest process
 _MOST_LEAKS = 3
 _MOST_FAILURES = 3  # of one severity
@@ -156,7 +155,7 @@ def _table(made: JobReport, is_brief: bool) -> Lines:
     columns = [Column(head, 10) for head in heads] + [Column("ledger peak", 13), Column("command", gap=2)]
     table = Table(Column("pid", 9), *columns)
     title = "Processes" if job.no_clock else f"Processes, at the peak of their sum ({moment(at.time, 'ms')})"
-    lines = heading(title) + [table.head.rstrip()]
+    lines = heading(title) + [table.head]
     for row in rows:
         each, part, peak = row
         cells = [moment(each.process.begin, "ms"), moment(each.process.end, "ms")]
@@ -164,12 +163,12 @@ def _table(made: JobReport, is_brief: bool) -> Lines:
         how = ending(each.outcome).partition(":")[0]
         command = command_of(each.process, _MOST_COMMAND) + ("" if how == "exit status 0" else f" ({how})")
         cells = [str(each.process.pid or "?"), *([] if job.no_clock else cells), size(peak), command]
-        lines += [table.row(*cells).rstrip()] if row in shown else []
+        lines += [table.row(*cells)] if row in shown else []
     if len(shown) < len(rows):
         lines.append(f"and {len(rows) - len(shown):,} smaller: --all")
     if not job.no_clock:
         sums = ["", "", *(size(at.on(space)) for space in spaces), "", ""]
-        lines.append(Line((table.row("sum", *sums).rstrip(), SUM)))
+        lines.append(Line((table.row("sum", *sums), SUM)))
     return lines
 
 
@@ -186,7 +185,7 @@ def _by_owner(made: JobReport, is_brief: bool) -> Lines:
         return []
     is_sum = len(job.sides) == 1 or not job.is_discrete
     lines = heading(f"By owner, in all processes, at {moment(at.time, 'ms')}")
-    lines += groups_table(job.sides, is_sum, made.ledger, _LEAST_OWNER if is_brief else 0.0)
+    lines += groups_table(job.sides, is_sum, made.ledger, LEAST_OWNER if is_brief else 0.0)
     rows = adjustment_rows(made) if is_sum else []
     if rows:
         table = Table(Column("", 46, align="<"), Column("", 15))
@@ -200,7 +199,7 @@ def write(job: Processes, view_of: Callable[[Profile], View], is_each: bool = Fa
     made, largest = build_job_report(job), job.largest()
     view = view_of(largest.profile)
     points = [Point(*row, row.host + row.device) for row in job.timeline()]
-    lines = _headline(made) + _notes(made) + report.graph(points, job.is_discrete, "ms", view)
+    lines = _headline(made) + _notes(made) + graph(points, job.is_discrete, "ms", view)
     lines += _table(made, view.is_brief) + _by_owner(made, view.is_brief)
     yield from lines
     for process in job.members if is_each else [largest]:

@@ -6,6 +6,8 @@ from itertools import groupby
 from textwrap import wrap
 from typing import Iterable, Iterator, List, NamedTuple, Tuple, Union
 
+from jmassif.units import count
+
 
 # ---- roles ----
 # Roles of the parts of a line. Renderers mark them; a terminal or a page decides how a role looks.
@@ -73,21 +75,12 @@ def paragraph(text: str) -> Lines:
     return [Line((line, WORDS)) for line in wrapped(text, PAGE)]
 
 
+def rest(n_left_out: int, noun: str, hint: str) -> Lines:
+    """A line on rows that are left out, if there are any."""
+    return [f"and {count(n_left_out, noun)}{hint}"] if n_left_out > 0 else []
+
+
 # ---- as long as the page -----------------------------------------------------------------------
-
-
-class Extent(NamedTuple):
-    """How much of a section is shown."""
-
-    rows: int  # at most
-    hint: str  # how to have those that are left out
-
-    def of(self, most: int) -> int:
-        return min(self.rows, most)
-
-
-FULL = Extent(1 << 30, "")
-BRIEF = Extent(4, ": --all")
 
 
 class Section(NamedTuple):
@@ -168,5 +161,8 @@ class Table:
         self.head = self.row(*(column.head for column in columns))
 
     def row(self, *cells: str) -> str:
-        """A line; it ends in spaces where the last cells are empty."""
-        return self._form.format(*cells)
+        return self._form.format(*cells).rstrip()
+
+    def sum(self, *cells: str) -> Line:
+        """A row that others add up to."""
+        return Line((self.row(*cells), SUM))

@@ -1,23 +1,33 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Rows of owners, groups or roles as a table: bytes and blocks in each pool that the program used."""
+"""Memory by owner, role and thread: bytes and blocks in each memory space that the program used."""
 
 from typing import List, NamedTuple, Sequence
 
-from jmassif.analysis.aggregate import Ledger, Usage, UsageRow, sum_of
-from jmassif.render.layout import SUM, Column, Line, Lines, Table
-from jmassif.render.words import GROUP_NAMES
-from jmassif.units import percent, size
+from jmassif.analysis.aggregate import Ledger, NamedUsage, Usage, UsageRow, by_name, sum_of
+from jmassif.analysis.summary import Report
+from jmassif.attribution.views import NO_THREAD, Threads, naming
+from jmassif.render.layout import SUM, Column, Line, Lines, Table, heading, paragraph
+from jmassif.render.summary import where_arenas_are
+from jmassif.render.view import View
+from jmassif.render.words import GROUP_NAMES, OWNERS
+from jmassif.units import count, moment, percent, size
+
+# Share of all memory: owners with less are one row of a short report.
+LEAST_OWNER = 0.01
+_THREADS_SHOWN = 40  # where they are asked for
+# The meaning of NO_THREAD.
+_OF_NONE = "what was mapped before the program began, and what malloc's blocks take beside what was asked for"
 
 
-class _Entry(NamedTuple):
-    row: UsageRow
-    indent: str = ""
+class _Row(NamedTuple):
+    label: str
+    usage: Usage
     role: str = ""
 
 
-def _table(sides: Sequence[str], is_sum: bool, entries: Sequence[_Entry], total: Usage) -> Lines:
-    width = max([12] + [len(entry.indent + entry.row.name) + 1 for entry in entries])
-
+def _table(sides: Sequence[str], is_sum: bool, rows: Sequence[_Row], total: Usage) -> Lines:
+    """Where the memory spaces add up (`is_sum`), the sum in bytes and its share follow; else each space has its shares."""
+    width = max([12] + [len(row.label) + 1 for row in rows])
     share = Column("share", 9)
     columns = [Column("", width, align="<")]
     for side in sides:
@@ -26,29 +36,18 @@ def _table(sides: Sequence[str], is_sum: bool, entries: Sequence[_Entry], total:
         columns += [Column("bytes" if len(sides) == 1 else "total (bytes)", 17), share]
     table = Table(*columns)
 
-    def line(entry: _Entry) -> str:
-        row = entry.row
-        cells = [entry.indent + row.name]
+    def line(row: _Row) -> str:
+        cells = [row.label]
         for side in sides:
             n_bytes, blocks = row.usage.on(side), row.usage.blocks_on(side)
-            cells.append(size(n_bytes) if n_bytes or blocks else "-")
-            cells.append(f"{blocks:,}" if blocks else "")
+            cells += [size(n_bytes) if n_bytes or blocks else "-", f"{blocks:,}" if blocks else ""]
             if not is_sum:
                 cells.append(percent(n_bytes, total.on(side)) if n_bytes else "")
         if is_sum:
-            cells += [f"{row.bytes:,}", percent(row.bytes, total.bytes)]
-        return Line((table.row(*cells).rstrip(), entry.role))
+            cells += [f"{row.usage.bytes:,}", percent(row.usage.bytes, total.bytes)]
+        return Line((table.row(*cells), row.role))
 
-    return [table.head] + [line(entry) for entry in entries]
-
-
-def rows_table(sides: Sequence[str], is_sum: bool, rows: Sequence[UsageRow], name: str) -> Lines:
-    """Rows and their sum, with its `name`: bytes and blocks in each pool that the program used.
-
-    Where the pools add up (`is_sum`), the sum in bytes and its percents follow; else each pool has percents of its own.
-    """
-    total = sum_of(row.usage for row in rows)
-    return _table(sides, is_sum, [_Entry(row) for row in (*rows, UsageRow(name, total))], total)
+    return [table.head, *map(line, rows)]
 
 
 def _merged(owners: Sequence[UsageRow], least: float) -> List[UsageRow]:
@@ -61,11 +60,74 @@ def _merged(owners: Sequence[UsageRow], least: float) -> List[UsageRow]:
 
 
 def groups_table(sides: Sequence[str], is_sum: bool, ledger: Ledger, least_share: float = 0.0) -> Lines:
-    """Like rows_table: groups, below each its owners; those with less than a share of all are one row."""
-    entries: List[_Entry] = []
+    """Groups, and below each its owners; those with less than a share of all are one row."""
+    rows: List[_Row] = []
     for group in ledger.groups:
-        shown = _merged(group.owners, least_share * ledger.total.bytes)
-        entries += [_Entry(UsageRow(GROUP_NAMES[group.name], group.usage), "", SUM)] + [
-            _Entry(owner, "  ") for owner in shown
-        ]
-    return _table(sides, is_sum, entries + [_Entry(UsageRow("total", ledger.total), "", SUM)], ledger.total)
+        rows.append(_Row(GROUP_NAMES[group.name], group.usage, SUM))
+        rows += [_Row(f"  {name}", usage) for name, usage in _merged(group.owners, least_share * ledger.total.bytes)]
+    return _table(sides, is_sum, rows + [_Row("total", ledger.total, SUM)], ledger.total)
+
+
+def by_owner(report: Report, view: View) -> Lines:
+    """The ledger: owners by group."""
+    table, is_full = report.ledger, not view.is_brief or report.filter is not None
+    if not table.groups and not table.imported_blocks:
+        return []
+    lines = heading(f"By owner, at {report.moment.name}")
+    lines += groups_table(report.run.sides, len(report.wholes) == 1, table, 0.0 if is_full else LEAST_OWNER)
+    if table.imported_bytes or table.imported_blocks:
+        imported = f"{size(table.imported_bytes)} in {count(table.imported_blocks, 'block')}"
+        lines.append(f"Not counted: {imported} imported from other processes.")
+    if report.moment.pages_of is not None:
+        when = moment(report.moment.pages_of, report.run.time_unit)
+        lines += paragraph(f"Pages of files and mappings are those of {when}, when they were sampled last.")
+    owners = sorted(table.owners, key=lambda owner: -owner.bytes)
+    known = [owner.name for owner in owners if owner.name in OWNERS and owner.bytes >= LEAST_OWNER * table.total.bytes]
+    texts = [f"{name}: {OWNERS[name]}" for name in (known if is_full else known[: view.most()])]
+    lines += paragraph(f"{'; '.join(texts)}.") if texts else []
+    return lines + (paragraph(where_arenas_are(report.profile)) if is_full and report.filter is None else [])
+
+
+def by_role(report: Report, view: View) -> Lines:
+    if not report.roles:
+        return []
+    total = sum_of(row.usage for row in report.roles)
+    rows = [_Row(*row) for row in report.roles] + [_Row("all tensors", total)]
+    title = heading(f"Tensors by role, at {report.moment.name}")
+    return title + _table(report.run.sides, len(report.wholes) == 1, rows, total)
+
+
+def by_thread(report: Report, view: View) -> Lines:
+    """A row a name; with --fold=none a row a thread. Empty without threads in the trace, or if one alone did everything."""
+    profile, sides, is_together = report.profile, report.run.sides, view.fold != "none"
+    if not profile.has_threads:
+        return []
+    threads = Threads(profile)
+    rows = by_name(profile, report.at.composition, naming(profile, report.names, "thread", is_together))
+    if not rows:
+        return []
+    total = sum(row.held.bytes for row in rows)
+    most = _THREADS_SHOWN if view.by == "thread" and view.is_brief else view.most()
+    shown = rows[:most] if len(rows) > most + 1 else rows
+    table = Table(
+        Column("", max(20, *(len(row.name) + 1 for row in shown)), align="<"),
+        Column("threads", 8),
+        *(column for side in sides for column in (Column(side, 10), Column("blocks", 11))),
+        Column("bytes" if len(sides) == 1 else "total (bytes)", 17),
+        Column("share", 9),
+        Column("allocated in all", 18),
+    )
+
+    def line(row: NamedUsage) -> str:
+        many = threads.sharing[row.name] if is_together else 0
+        cells = [row.name, f"{many:,}" if many > 1 else ""]
+        for side in sides:
+            n_bytes, blocks = row.held.on(side), row.held.blocks_on(side)
+            cells += [size(n_bytes) if n_bytes else "-", f"{blocks:,}" if blocks else ""]
+        return table.row(*cells, f"{row.held.bytes:,}", percent(row.held.bytes, total), f"{row.allocated.bytes:,}")
+
+    lines = heading(f"By thread, at {report.at.name}") + [table.head, *map(line, shown)]
+    if len(rows) > len(shown):
+        left_out = sum(row.held.bytes for row in rows[len(shown) :])
+        lines.append(f"and {len(rows) - len(shown):,} more that hold {size(left_out)}{view.hint}")
+    return lines + (paragraph(f"{NO_THREAD}: {_OF_NONE}.") if any(row.name == NO_THREAD for row in shown) else [])

@@ -262,6 +262,17 @@ def rate(growth: Growth, leak: Leak, time_unit: str) -> str:
     return f"in {count(leak.blocks, 'block')} of about {size(leak.held // leak.blocks)}"
 
 
+def growth_unknown(growth: Growth) -> str:
+    """Why it is unknown whether the run leaks; "" if it is known."""
+    few = {
+        "few-steps": f'"{growth.step}" came {growth.n_found} times',
+        "few-snapshots": f"{count(growth.n_found, 'snapshot')} after the start",
+    }
+    if growth.unknown in few:
+        return f"{few[growth.unknown]}, {growth.n_needed} are needed"
+    return "the trace has no snapshot" if growth.unknown else ""
+
+
 def growth_text(grown: Growth, time_unit: str) -> str:
     first, others = grown.lines[0], grown.lines[1:]
     text = f"Leak: grows {rate(grown, first, time_unit)} at {first.label}; {size(first.held)} at the end."

@@ -1,29 +1,24 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The machine as text: its figures, mapped memory, other tools, and the balance of all memory."""
 
-from typing import Dict, Iterable, List, NamedTuple, Optional, Tuple
+from typing import Dict, Iterable, List, NamedTuple, Optional, Sequence, Tuple
 
-from jmassif.analysis.balance import DeviceBalance, MemoryBalance, ledger_of_balance
-from jmassif.analysis.system import libraries
-from jmassif.analysis.moments import Moment
+from jmassif.analysis.balance import DeviceBalance, MemoryBalance
 from jmassif.analysis.summary import Beside, Report
-from jmassif.attribution.names import Names
 from jmassif.model.records import DEVICE_KINDS
-from jmassif.model.run import Profile
-from jmassif.render.layout import FULL, Column, Extent, Lines, Table, heading, paragraph
+from jmassif.render.layout import Column, Lines, Table, heading, paragraph, rest
+from jmassif.render.view import View
 from jmassif.units import count, growth, moment, percent, size
 
-
-# ---- machine ----
-# The section on the machine around the program: how much memory was left, and whether it ran short.
+# ---- machine ---------------------------------------------------------------------------------
 
 
 def _shown(n_bytes: Optional[int]) -> str:
     return "" if n_bytes is None else size(n_bytes)
 
 
-def machine_section(report: Report, extent: Extent = FULL) -> Lines:
-    """Empty for a trace without the machine's figures."""
+def machine(report: Report, view: View) -> Lines:
+    """How much of the machine's memory was left, and whether it ran short."""
     if not report.machine:
         return []
     total, unit = report.run.capacity, report.run.time_unit
@@ -33,21 +28,16 @@ def machine_section(report: Report, extent: Extent = FULL) -> Lines:
     heads = ("start", report.moment.name.replace("the ", "at "), "end", "min or max")
     table = Table(Column("", 34, align="<"), *(Column(head, 10, gap=1) for head in heads))
     lines.append(table.head)
-    for figure in report.machine[: extent.rows]:
-        shown = (_shown(n_bytes) for n_bytes in (figure.first, figure.chosen, figure.last, figure.worst))
-        lines.append(table.row(figure.label, *shown))
-    left_out = len(report.machine) - extent.rows
-    if left_out > 0:
-        return lines + [f"and {count(left_out, 'more figure')}{extent.hint}"]
-    return lines if extent is not FULL else lines + paragraph(f"Source: {', '.join(report.machine_sources)}.")
+    for figure in report.machine[: view.most()]:
+        lines.append(table.row(figure.label, *map(_shown, (figure.first, figure.chosen, figure.last, figure.worst))))
+    lines += rest(len(report.machine) - view.most(), "more figure", view.hint)
+    return lines if view.is_brief else lines + paragraph(f"Source: {', '.join(report.machine_sources)}.")
 
 
-# ---- mapped ----
-# The sections of a text report on mapped memory: what is resident of it, and what each library holds in all.
+# ---- mapped memory ---------------------------------------------------------------------------
 
 _MAPPED_SHOWN = 12
 _LIBRARIES_SHOWN = 24
-
 
 _MAPPED = Table(
     Column("resident", 10),
@@ -59,28 +49,28 @@ _MAPPED = Table(
 )
 
 
-def mapped(report: Report, extent: Extent = FULL) -> Lines:
-    """Resident against virtual; empty for a trace without pages."""
-    rows = report.mappings
-    if not rows:
+def mapped(report: Report, view: View) -> Lines:
+    """Resident against virtual; with --by=library what each library holds in all."""
+    if view.by == "library":
+        return _by_library(report)
+    if not report.mappings:
         return []
+
+    def line(figures: Sequence[int], kind: str, name: str) -> str:
+        resident, virtual, shared, swapped = figures
+        return _MAPPED.row(*map(size, (resident, virtual, shared)), size(swapped) if swapped else "-", kind, name)
+
+    most = view.most(_MAPPED_SHOWN)
+    figures = [(row.resident, *row.pages) for row in report.mappings]
     lines = heading(f"Other mapped memory, at {report.moment.name}") + [_MAPPED.head]
-
-    def line(resident: int, virtual: int, shared: int, swapped: int, kind: str, name: str) -> str:
-        swap = size(swapped) if swapped else "-"
-        return _MAPPED.row(size(resident), size(virtual), size(shared), swap, kind, name).rstrip()
-
-    most = extent.of(_MAPPED_SHOWN)
-    for row in rows[:most]:
-        lines.append(line(row.resident, row.pages.virtual, row.pages.shared, row.pages.swapped, row.kind, row.name))
-    rest = rows[most:]
-    if rest:
-        totals = [sum(column) for column in zip(*((row.resident,) + row.pages for row in rest))]
-        lines.append(line(totals[0], totals[1], totals[2], totals[3], "", f"{len(rest):,} others{extent.hint}"))
+    lines += [line(of, row.kind, row.name) for of, row in zip(figures[:most], report.mappings)]
+    left_out = figures[most:]
+    if left_out:
+        lines.append(line([sum(column) for column in zip(*left_out)], "", f"{len(left_out):,} others{view.hint}"))
     return lines
 
 
-# The kinds that a column stands for; a column that nobody has anything in is left out. Together they are all of both sides.
+# The kinds that a column stands for; columns without memory are left out. Together they are all of both sides.
 _COLUMNS: Dict[str, Tuple[str, ...]] = {
     "file": ("file",),
     "anon": ("anon", "stack"),
@@ -90,12 +80,11 @@ _COLUMNS: Dict[str, Tuple[str, ...]] = {
 }
 
 
-def by_library(profile: Profile, names: Names, chosen: Moment, report: Report) -> Lines:
+def _by_library(report: Report) -> Lines:
     """The memory of each library: pages of its file, heap and device memory that it allocated."""
-    rows = libraries(profile, names, chosen.composition, report.mappings)
+    rows = report.libraries
     if not rows:
         return []
-
     columns = {"together": [row.bytes for row in rows]}
     for column, kinds in _COLUMNS.items():
         columns[column] = [sum(row.by_kind.get(kind, 0) for kind in kinds) for row in rows]
@@ -106,25 +95,23 @@ def by_library(profile: Profile, names: Names, chosen: Moment, report: Report) -
     def line(figures: Iterable[int], name: str) -> str:
         return table.row(*(size(n_bytes) if n_bytes else "-" for n_bytes in figures), name)
 
-    lines = heading(f"By library, at {chosen.name}") + [table.head]
-    shown = zip(zip(*used.values()), rows[:_LIBRARIES_SHOWN])
-    lines += [line(figures, row.name) for figures, row in shown]
-    rest = [sum(values[_LIBRARIES_SHOWN:]) for values in used.values()]
+    lines = heading(f"By library, at {report.at.name}") + [table.head]
+    lines += [line(figures, row.name) for figures, row in zip(zip(*used.values()), rows[:_LIBRARIES_SHOWN])]
     if len(rows) > _LIBRARIES_SHOWN:
-        lines.append(line(rest, f"{len(rows) - _LIBRARIES_SHOWN:,} others"))
+        left_out = [sum(values[_LIBRARIES_SHOWN:]) for values in used.values()]
+        lines.append(line(left_out, f"{len(rows) - _LIBRARIES_SHOWN:,} others"))
     return lines
 
 
-# ---- others ----
-# The section on what other tools showed at a moment, and what each leaves out.
+# ---- other tools -----------------------------------------------------------------------------
 
 _TOOLS = Table(
     Column("", 30, align="<"), Column("value", 10), Column("sampled at", 12), Column("does not include", gap=3)
 )
 
 
-def others_section(report: Report) -> Lines:
-    """Empty for a trace without a figure that another tool shows."""
+def other_tools(report: Report, view: View) -> Lines:
+    """What other tools showed at the moment, and what each leaves out."""
     if not report.others:
         return []
     unit = report.run.time_unit
@@ -133,26 +120,27 @@ def others_section(report: Report) -> Lines:
     for row in report.others:
         when = "" if row.sampled_at is None else moment(row.sampled_at, unit)
         text, _, more = row.leaves_out.partition("; ")
-        lines.append(_TOOLS.row(f"{row.tool}: {row.figure}", size(row.bytes), when, text).rstrip())
-        if more:
-            lines.append(f"  ({more})")
+        lines.append(_TOOLS.row(f"{row.tool}: {row.figure}", size(row.bytes), when, text))
+        lines += [f"  ({more})"] if more else []
     return lines + (paragraph(overlay_sentence(report.overlay, unit)) if report.overlay else [])
 
 
 def overlay_sentence(found: Beside, time_unit: str) -> str:
-    rest = found.showed - found.held
+    others = found.showed - found.held
     text = f"{found.tool} showed {size(found.showed)} in use at {moment(found.time, time_unit)}; the ledger explains"
-    if rest < 0:
+    if others < 0:
         return f"{text} {size(found.held)}, more than that: never written to, or allocated after the line."
     who = "contexts and other programs" if found.is_of_device else "Valgrind, the system and other programs"
-    return f"{text} {size(found.held)}; the rest, {size(rest)}, is {who}."
+    return f"{text} {size(found.held)}; the rest, {size(others)}, is {who}."
 
 
-# ---- balance ----
+# ---- balance ---------------------------------------------------------------------------------
 # All memory of the machine, and of a discrete GPU, in a sum that adds up.
 
 # Change by others on a board at rest.
 _QUIET_BYTES = 16 << 20
+# Owners below this share of the process are one row.
+_LEAST_SHARE = 0.02
 
 
 class Row(NamedTuple):
@@ -215,62 +203,48 @@ def doubts(made: MemoryBalance) -> List[str]:
     return found
 
 
-# Owners below this share of the process are one row.
-_LEAST_SHARE = 0.02
-
-
 _TABLE = Table(Column("", 27, align="<"), Column("", 10), Column("", 9), Column("", gap=3))
 
 
 def _row(label: str, n_bytes: int, whole: int, note: str = "") -> str:
-    return _TABLE.row(label, size(n_bytes), percent(n_bytes, whole), note).rstrip()
+    return _TABLE.row(label, size(n_bytes), percent(n_bytes, whole), note)
 
 
-def _owners(profile: Profile, made: MemoryBalance) -> List[str]:
-    rows = sorted(ledger_of_balance(profile, made).owners, key=lambda row: (-row.bytes, row.name))
+def _owners(report: Report, made: MemoryBalance) -> Lines:
+    rows = sorted(report.balance_owners, key=lambda row: (-row.bytes, row.name))
     shown = [row for row in rows if row.bytes >= _LEAST_SHARE * made.process]
-    rest = sum(row.bytes for row in rows) - sum(row.bytes for row in shown)
     lines = [_row(f"  {row.name}", row.bytes, made.board) for row in shown]
-    if rest:
-        lines.append(_row(f"  {count(len(rows) - len(shown), 'smaller owner')}", rest, made.board))
+    left_out = sum(row.bytes for row in rows[len(shown) :])
+    if left_out:
+        lines.append(_row(f"  {count(len(rows) - len(shown), 'smaller owner')}", left_out, made.board))
     return lines
+
+
+def _of_machine(report: Report, made: MemoryBalance) -> Lines:
+    whole, time = made.board, moment(report.profile.snapshots[made.snapshot].time, report.run.time_unit)
+    lines = heading(f"System memory: all {size(whole)}, at {time}")
+    if report.moment.is_peak and made.share_of_peak < 0.995:
+        share = f"{100 * made.share_of_peak:.0f} % of its peak"
+        lines += paragraph(f"Pages were last sampled near the peak; the process held {share} then.")
+    before, *others = (_row(of.named(made), of.bytes(made), whole, of.noted(made)) for of in BALANCE)
+    lines += [before, _row("this process", made.held, whole, "by owner:"), *_owners(report, made), *others]
+    lines.append(_row("total", whole, whole))
+    return lines + [line for doubt in doubts(made) for line in paragraph(doubt)]
 
 
 def _of_device(made: DeviceBalance, unit: str) -> Lines:
     whole = made.board
+    unexplained = "freed by others, blocks in older room" if made.unaccounted < 0 else "the driver, other programs"
     return heading(f"GPU memory: all {size(whole)}, at {moment(made.time, unit)}") + [
         _row("used before the first block", made.before, whole, "other programs, contexts"),
         _row("this process", made.held, whole, "at its largest"),
-        _row(
-            "unexplained, since then",
-            made.unaccounted,
-            whole,
-            "freed by others, blocks in older room" if made.unaccounted < 0 else "the driver, other programs",
-        ),
+        _row("unexplained, since then", made.unaccounted, whole, unexplained),
         _row("free", made.free, whole),
         _row("total", whole, whole),
     ]
 
 
-def _of_machine(profile: Profile, report: Report, made: MemoryBalance) -> Lines:
-    time = moment(profile.snapshots[made.snapshot].time, report.run.time_unit)
-    lines = heading(f"System memory: all {size(made.board)}, at {time}")
-    if report.moment.is_peak and made.share_of_peak < 0.995:
-        share = f"{100 * made.share_of_peak:.0f} % of its peak"
-        lines += paragraph(f"Pages were last sampled near the peak; the process held {share} then.")
-    whole = made.board
-
-    before, *others = (_row(of.named(made), of.bytes(made), whole, of.noted(made)) for of in BALANCE)
-    lines += [before, _row("this process", made.held, whole, "by owner:"), *_owners(profile, made), *others]
-    lines.append(_row("total", whole, whole))
-    for doubt in doubts(made):
-        lines += paragraph(doubt)
-    return lines
-
-
-def balance_section(profile: Profile, report: Report) -> Lines:
+def balance(report: Report, view: View) -> Lines:
     """All of the machine's memory and of a discrete GPU's, as far as the trace has figures for them."""
-    lines = _of_machine(profile, report, report.balance) if report.balance is not None else []
-    return lines + (
-        _of_device(report.device_balance, report.run.time_unit) if report.device_balance is not None else []
-    )
+    lines = _of_machine(report, report.balance) if report.balance is not None else []
+    return lines + (_of_device(report.device_balance, report.run.time_unit) if report.device_balance else [])

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What the user asked to see, and how a writer says that it cannot show it."""
 
+import sys
 from typing import NamedTuple, Optional, Sequence, Tuple
 
 from jmassif.attribution.views import LINE_VIEWS
@@ -8,6 +9,7 @@ from jmassif.attribution.views import LINE_VIEWS
 
 BY = ("stack", "owner", "library", "kind", "role", "thread") + tuple(LINE_VIEWS)
 FOLDS = ("internal", "none")
+_BRIEF_ROWS = 4
 
 
 class View(NamedTuple):
@@ -31,6 +33,15 @@ class View(NamedTuple):
     sizes: bool = False  # in place of the report, how large blocks are
     output: str = ""  # the file that is written; "": standard output
     file: str = ""  # what the trace is called, for the commands that a report names
+
+    @property
+    def hint(self) -> str:
+        """How to have the rows that a short section leaves out."""
+        return ": --all" if self.is_brief else ""
+
+    def most(self, rows: int = sys.maxsize) -> int:
+        """The rows that are shown of a section that has at most so many in full."""
+        return min(_BRIEF_ROWS, rows) if self.is_brief else rows
 
 
 class FormatError(Exception):
