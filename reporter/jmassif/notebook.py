@@ -69,37 +69,32 @@ def _environment() -> Dict[str, str]:
     return {**os.environ, "PYTHONPATH": os.pathsep.join(path)}
 
 
-def _pass_on(process: "subprocess.Popen[bytes]") -> None:
-    """Shows the output as it comes, until both streams are closed. An interrupt goes to the process first."""
-    selector = selectors.DefaultSelector()
-    decoder = codecs.getincrementaldecoder("utf-8")
-    for pipe, stream in ((process.stdout, sys.stdout), (process.stderr, sys.stderr)):
-        selector.register(pipe, selectors.EVENT_READ, (stream, decoder("replace")))  # type: ignore[arg-type]
-    is_interrupted = False
-    while selector.get_map():
-        try:
-            for key, _ in selector.select():
-                stream, decode = key.data
-                content = os.read(key.fd, 1 << 16)
-                stream.write(decode.decode(content, final=not content))
-                stream.flush()
-                if not content:
-                    selector.unregister(key.fileobj)
-        except KeyboardInterrupt:
-            if is_interrupted:
-                raise
-            is_interrupted = True
-            process.send_signal(signal.SIGINT)
-
-
 def _run(command: List[str]) -> int:
-    """The exit status; negative: the signal that ended it."""
-    process = subprocess.Popen(
-        command, env=_environment(), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    )
+    """The exit status; negative: the signal that ended it. Output is shown as it comes. An interrupt goes to the process first."""
+    pipe = subprocess.PIPE
+    process = subprocess.Popen(command, env=_environment(), stdin=subprocess.DEVNULL, stdout=pipe, stderr=pipe)
+    selector = selectors.DefaultSelector()
+    decoder: Any = codecs.getincrementaldecoder("utf-8")
+    for from_, stream in ((process.stdout, sys.stdout), (process.stderr, sys.stderr)):
+        assert from_
+        selector.register(from_, selectors.EVENT_READ, (stream, decoder("replace")))
+    is_interrupted = False
     with process:
         try:
-            _pass_on(process)
+            while selector.get_map():
+                try:
+                    for key, _ in selector.select():
+                        stream, decode = key.data
+                        content = os.read(key.fd, 1 << 16)
+                        stream.write(decode.decode(content, final=not content))
+                        stream.flush()
+                        if not content:
+                            selector.unregister(key.fileobj)
+                except KeyboardInterrupt:
+                    if is_interrupted:
+                        raise
+                    is_interrupted = True
+                    process.send_signal(signal.SIGINT)
             return process.wait()
         except BaseException:
             process.kill()
@@ -107,12 +102,8 @@ def _run(command: List[str]) -> int:
 
 
 def _how_it_ended(status: int) -> str:
-    if status >= 0:
-        return f"with status {status}"
-    try:
-        return f"by {signal.Signals(-status).name}"
-    except ValueError:
-        return f"by signal {-status}"
+    names = {known.value: known.name for known in signal.Signals}
+    return f"with status {status}" if status >= 0 else f"by {names.get(-status, f'signal {-status}')}"
 
 
 # ---- the page --------------------------------------------------------------------------------
@@ -123,13 +114,9 @@ def _write_page(traces: List[Path], page: Path, options: List[str]) -> None:
     above = str(Path(__file__).resolve().parent.parent)
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([above, os.environ.get("PYTHONPATH", "")])}
     command = [sys.executable, "-c", _REPORTER, "--format=html", "-o", str(page)] + options
-    done = subprocess.run(
-        command + [str(trace) for trace in traces],
-        env=environment,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-    )
+    words = command + [str(trace) for trace in traces]
+    pipe, nothing = subprocess.PIPE, subprocess.DEVNULL
+    done = subprocess.run(words, env=environment, stdin=nothing, stdout=pipe, stderr=subprocess.STDOUT)
     if done.returncode:
         said = done.stdout.decode("utf-8", "replace").strip().splitlines()
         raise Problem(said[-1] if said else f"the page could not be made (status {done.returncode})")
@@ -137,10 +124,8 @@ def _write_page(traces: List[Path], page: Path, options: List[str]) -> None:
 
 def frame(page: str, height: int) -> str:
     """Markup that shows a page inside of another page, with an origin of its own."""
-    return (
-        f'<div><iframe title="jmassif" sandbox="allow-scripts allow-downloads" width="100%" height="{height}"'
-        f' style="border: 0" srcdoc="{html.escape(page, quote=True)}"></iframe></div>'
-    )
+    looks = f'sandbox="allow-scripts allow-downloads" width="100%" height="{height}" style="border: 0"'
+    return f'<div><iframe title="jmassif" {looks} srcdoc="{html.escape(page, quote=True)}"></iframe></div>'
 
 
 # ---- all of it -------------------------------------------------------------------------------

@@ -89,11 +89,6 @@ def columns_by(
     return {name: [column.get(name, Usage()) for column in columns] for name in names}
 
 
-def rows_by(run: Profile, live: LiveBytesByAccount, key: Callable[[int], Optional[str]]) -> List[UsageRow]:
-    """The same as rows, in no order."""
-    return [UsageRow(name, usage) for name, usage in aggregate(run, live, key).items()]
-
-
 # ---- groups and owners -----------------------------------------------------------------------
 
 
@@ -151,7 +146,7 @@ def roles(run: Profile, live: LiveBytesByAccount) -> List[UsageRow]:
     def rank(row: UsageRow) -> Tuple[int, str]:
         return (ROLES.index(row.name) if row.name in ROLES else len(ROLES), row.name)
 
-    return sorted(rows_by(run, live, run.role), key=rank) if run.roles else []
+    return sorted((UsageRow(*row) for row in aggregate(run, live, run.role).items()), key=rank) if run.roles else []
 
 
 # ---- over time --------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from typing import Callable, Dict, Iterable, Iterator, List, NamedTuple, Optiona
 
 from jmassif.analysis.aggregate import aggregate
 from jmassif.attribution.names import STACK_ENDS, Names
-from jmassif.attribution.packages import Folding, FrameRun
+from jmassif.attribution.packages import Folding, FrameRun, Memo
 from jmassif.model.records import AccountType, LiveBytesByAccount, counted_blocks
 from jmassif.model.run import Profile
 from jmassif.units import count
@@ -131,23 +131,14 @@ def top_down(
 ) -> None:
     """Adds (account, value) of a run below a node. An outer part that stacks share is walked once."""
     profile = names.profile
-    groups: Dict[str, List[Tuple[int, int]]] = {}
+    groups: Dict[str, List[Tuple[int, int]]] = defaultdict(list)
     for account, value in values:
-        groups.setdefault(level(account) if level else "", []).append((account, value))
-    labels: Dict[Union[int, FrameRun], int] = {}
+        groups[level(account) if level else ""].append((account, value))
 
     def label_of(key: Union[int, FrameRun]) -> int:
-        if key not in labels:
-            if isinstance(key, FrameRun):
-                labels[key] = tree.label_of(key.name())
-            else:
-                labels[key] = tree.label_of(names.frame(key), key, names)
-        return labels[key]
+        return tree.label_of(key.name()) if isinstance(key, FrameRun) else tree.label_of(names.frame(key), key, names)
 
-    def step(node: int) -> Tuple[Union[int, FrameRun], int]:
-        ((key, outer, _),) = names.folding.steps([node], is_folded)
-        return key, outer
-
+    labels = Memo(label_of)
     for text, members in sorted(groups.items()):
         root = tree.add(above, tree.label_of(text)) if level else above
         children: Dict[int, int] = {}
@@ -157,8 +148,8 @@ def top_down(
             at, kind, owner = profile.accounts[account]
             steps = []
             while at and not places[at]:
-                key, outer = step(at)
-                steps.append((at, label_of(key)))
+                ((key, outer, _),) = names.folding.steps([at], is_folded)
+                steps.append((at, labels[key]))
                 at = outer
             if not steps and not at:
                 steps.append((0, tree.label_of(f"({kind} of {owner}, without a stack)")))
@@ -236,10 +227,12 @@ class BottomUp(CallTree):
 
     def kind(self, node: int) -> Optional[str]:
         """The kind of all memory in a node, None where it is mixed."""
-        return _only({type_.kind for type_ in self._types[node]})
+        kinds = {type_.kind for type_ in self._types[node]}
+        return kinds.pop() if len(kinds) == 1 else None
 
     def owner(self, node: int) -> Optional[str]:
-        return _only({type_.owner for type_ in self._types[node]})
+        owners = {type_.owner for type_ in self._types[node]}
+        return owners.pop() if len(owners) == 1 else None
 
     def _split(self, items: List[_Item], level: int) -> Dict[Union[str, FrameRun], List[_Item]]:
         """The items of a node by the child they go to; empty if all stacks end in the node."""
@@ -268,10 +261,6 @@ class BottomUp(CallTree):
             _, kind, owner = self._profile.accounts[item[2]]
             children.setdefault(f"({kind} of {owner}, without a stack)", []).append(item)
         return children
-
-
-def _only(names: Set[str]) -> Optional[str]:
-    return names.pop() if len(names) == 1 else None
 
 
 def _text(label: Union[str, FrameRun], items: List[_Item]) -> str:
