@@ -6,9 +6,10 @@ from typing import Dict, List, Tuple
 from jmassif.analysis.system import mappings
 from jmassif.analysis.moments import select
 from jmassif.attribution.names import Names
-from jmassif.html.cells import cells
-from jmassif.html.data import mapped
+from jmassif.html.cells import Columns, cells
+from jmassif.html.data import MappedFigures, RunData, mapped
 from jmassif.model.run import Profile
+from tests.reporter.test_page_data import column
 from tests.reporter.traces import Trace, small_training_run
 
 MIB = 1 << 20
@@ -47,16 +48,19 @@ def model(profile: Profile, when: str) -> Named:
 
 def told(profile: Profile) -> List[Named]:
     """By moment."""
-    changes = mapped(profile, cells(profile, Names(profile)))
+    columns = Columns()
+    names = mapped(profile, cells(profile, Names(profile)), columns)
+    run = RunData({"columns": columns.specs}, columns.bytes())
+    rows = list(zip(*(column(run, f"mapped.{name}") for name in ("name", *MappedFigures._fields))))
     now: Named = {}
     found = []
-    at = 0
-    for n_rows in changes.n_rows:
-        for row in range(at, at + n_rows):
-            now[changes.names[changes.name[row]]] = tuple(changes.figures[row])
-        at += n_rows
+    for n_rows in column(run, "mapped.rows"):
+        for name, *figures in rows[:n_rows]:
+            library, kind = names[name]
+            now[library, kind] = tuple(figures)
+        del rows[:n_rows]
         found.append({name: figures for name, figures in now.items() if figures[0] or figures[1]})
-    assert at == len(changes.figures)
+    assert not rows
     return found
 
 
@@ -70,5 +74,4 @@ def test_mapped_memory_is_the_models_at_every_moment() -> None:
 
 def test_a_trace_without_pages_has_none() -> None:
     profile = small_training_run().load()
-    changes = mapped(profile, cells(profile, Names(profile)))
-    assert not changes.names and not changes.figures and not any(changes.n_rows)
+    assert not any(told(profile)) and not mapped(profile, cells(profile, Names(profile)), Columns())

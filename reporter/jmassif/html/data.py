@@ -177,8 +177,6 @@ def scopes(report: Report) -> Dict[str, Any]:
 #
 # Figures are those of analysis/system.py at every moment of a page, as changes.
 
-Name = Tuple[str, str]  # library, as the cells have it, and kind
-
 
 class MappedFigures(NamedTuple):
     """Bytes; see records.Pages."""
@@ -189,29 +187,22 @@ class MappedFigures(NamedTuple):
     swapped: int = 0
 
 
-class Changes(NamedTuple):
-    names: List[Name]
-    n_rows: List[int]  # by moment
-    # Rows, moment after moment.
-    name: List[int]  # index in `names`
-    figures: List[MappedFigures]  # as they are from then on
-
-
-def mapped(profile: Profile, found: Cells) -> Changes:
-    """Empty for a trace without pages."""
+def mapped(profile: Profile, found: Cells, columns: Columns) -> List[List[str]]:
+    """The names that mapped memory goes by: library, as the cells have it, and kind."""
     is_page = bytearray(profile.accounts.by_type(lambda type_: profile.is_sampled(type_.kind)))
     names = Index()
     name_of: Dict[int, int] = {}  # by account
     for account in compress(range(len(is_page)), is_page):
         attributes = found.attributes[found.cells[found.cell_of[account]].attributes]
-        name_of[account] = names[attributes.library, attributes.kind]
-    changes = Changes(list(names), [], [], [])
-    sums = [MappedFigures()] * len(changes.names)
+        name_of[account] = names[shown(attributes.library), attributes.kind]
+    sums = [MappedFigures()] * len(names)
     known: Dict[int, MappedFigures] = {}  # by account, as the next three
     resident: Dict[int, int] = {}
     pages: Dict[int, Tuple[int, ...]] = {}
     then: Dict[int, int] = {}  # resident at a peak, where that differs from the snapshot that it is recorded against
     n_read = 0
+    n_rows = []
+    rows: List[Tuple[int, MappedFigures]] = []  # names, and their figures from then on, moment after moment
     for moment in found.moments:
         before, changed = list(sums), set(then)
         peak = profile.peaks[moment.peak] if moment.snapshot is None else None
@@ -220,9 +211,9 @@ def mapped(profile: Profile, found: Cells) -> Changes:
             accounts = snapshot.changes.account
             now = dict(compress(zip(accounts, snapshot.changes.bytes), map(is_page.__getitem__, accounts)))
             resident.update(now)
-            rows = snapshot.pages
-            pages.update(zip(rows.account, zip(rows.virtual, rows.shared, rows.swapped)))
-            changed.update(now, rows.account)
+            page_rows = snapshot.pages
+            pages.update(zip(page_rows.account, zip(page_rows.virtual, page_rows.shared, page_rows.swapped)))
+            changed.update(now, page_rows.account)
             n_read += 1
         then = dict(zip(peak.differences.account, peak.differences.bytes)) if peak else {}
         for account in name_of.keys() & (changed | then.keys()):
@@ -231,11 +222,14 @@ def mapped(profile: Profile, found: Cells) -> Changes:
             was, known[account] = known.get(account, MappedFigures()), MappedFigures(held, max(virtual, held), *others)
             name = name_of[account]
             sums[name] = MappedFigures(*(sum_ - a + b for sum_, a, b in zip(sums[name], was, known[account])))
-        rows_ = [name for name, figures in enumerate(sums) if figures != before[name]]
-        changes.n_rows.append(len(rows_))
-        changes.name.extend(rows_)
-        changes.figures.extend(sums[name] for name in rows_)
-    return changes
+        more = [row for row, was in zip(enumerate(sums), before) if row[1] != was]
+        rows += more
+        n_rows.append(len(more))
+    columns.add("mapped.rows", n_rows)
+    columns.add("mapped.name", [name for name, _ in rows])
+    for figure in MappedFigures._fields:
+        columns.add(f"mapped.{figure}", [getattr(figures, figure) for _, figures in rows])
+    return [list(name) for name in names]
 
 
 # ---- others ----
@@ -456,26 +450,18 @@ def _balances(report: Report, found: Cells) -> List[Dict[str, Any]]:
     return rows
 
 
+def _fullest(maximum: Sequence[int]) -> Sequence[int]:
+    """Places of rows over time. Of very many, the fullest of each of as many equal runs as are kept."""
+    n_rows, n_kept = len(maximum), min(len(maximum), _MAX_TIMELINE_ROWS)
+    bounds = [place * n_rows // n_kept for place in range(n_kept + 1)] if n_rows else []
+    return [max(range(a, b), key=maximum.__getitem__) for a, b in zip(bounds, bounds[1:])]
+
+
 def _timeline(profile: Profile, columns: Columns) -> None:
-    """The totals between snapshots. Of very many, the fullest of each of as many equal runs as are kept."""
-    timeline = profile.timeline
-    n_rows = len(timeline.time)
-    rows: Sequence[int] = range(n_rows)
-    if n_rows > _MAX_TIMELINE_ROWS:
-        bounds = [place * n_rows // _MAX_TIMELINE_ROWS for place in range(_MAX_TIMELINE_ROWS + 1)]
-        rows = [max(range(a, b), key=timeline.maximum.__getitem__) for a, b in zip(bounds, bounds[1:])]
-    for name, column in zip(("time", "host", "device", "maximum"), timeline):
+    """The totals between snapshots."""
+    rows = _fullest(profile.timeline.maximum)
+    for name, column in profile.timeline._asdict().items():
         columns.add(f"timeline.{name}", [column[row] for row in rows])
-
-
-def _mapped(profile: Profile, found: Cells, columns: Columns) -> List[List[str]]:
-    """The names that mapped memory goes by: library and kind."""
-    changes = mapped(profile, found)
-    columns.add("mapped.rows", changes.n_rows)
-    columns.add("mapped.name", changes.name)
-    for place, name in enumerate(MappedFigures._fields):
-        columns.add(f"mapped.{name}", [figures[place] for figures in changes.figures])
-    return [[shown(library), kind] for library, kind in changes.names]
 
 
 # ---- blocks ----------------------------------------------------------------------------------
@@ -498,18 +484,20 @@ def _blocks(report: Report, found: Cells, share: float, columns: Columns) -> Dic
 
 def _call_sites(places: Sequence[LeakedPlace]) -> List[Dict[str, Any]]:
     """A row for each label, with all its owners and kinds; the largest first."""
-    sites: Dict[str, Dict[str, Any]] = {}
+    sites: Dict[str, List[LeakedPlace]] = {}
     for place in places:
-        site = sites.setdefault(
-            place.label, {"label": shown(place.label), "bytes": 0, "blocks": 0, "owner": [], "kind": []}
-        )
-        site["bytes"] += place.bytes
-        site["blocks"] += place.blocks
-        for key, name in (("owner", place.owner), ("kind", place.kind)):
-            if name not in site[key]:
-                site[key].append(name)
-    ranked = sorted(sites.values(), key=lambda site: -int(site["bytes"]))[:_MAX_PLACES]
-    return [dict(site, owner=", ".join(site["owner"]), kind=", ".join(site["kind"])) for site in ranked]
+        sites.setdefault(place.label, []).append(place)
+    rows = [
+        {
+            "label": shown(label),
+            "bytes": sum(place.bytes for place in found),
+            "blocks": sum(place.blocks for place in found),
+            "owner": ", ".join(dict.fromkeys(place.owner for place in found)),
+            "kind": ", ".join(dict.fromkeys(place.kind for place in found)),
+        }
+        for label, found in sites.items()
+    ]
+    return sorted(rows, key=lambda row: -int(row["bytes"]))[:_MAX_PLACES]
 
 
 def _leaks(report: Report) -> Optional[Dict[str, Any]]:
@@ -584,16 +572,16 @@ def _summary(said: Sequence[Statement]) -> List[Dict[str, str]]:
 def together(made: JobReport) -> Dict[str, Any]:
     """The sum of a job's processes over time, on the common clock."""
     job, rows = made.job, made.job.timeline()
-    step = len(rows) // _MAX_TIMELINE_ROWS + 1
-    runs = [max(rows[at : at + step], key=lambda row: row.host + row.device) for at in range(0, len(rows), step)]
+    totals = [row.host + row.device for row in rows]
+    kept = _fullest(totals)
     peaks = {which: job.peak(which) for which in PEAKS}
     return {
         "summary": _summary(statements(made)),
         "no_clock": shown(job.no_clock),
-        "time": [row.time for row in runs],
-        "host": [row.host for row in runs],
-        "device": [row.device for row in runs],
-        "maximum": [row.host + row.device for row in runs],
+        "time": [rows[row].time for row in kept],
+        "host": [rows[row].host for row in kept],
+        "device": [rows[row].device for row in kept],
+        "maximum": [totals[row] for row in kept],
         "peaks": {which: {"bytes": at.on(which), "time": at.time} for which, at in peaks.items()},
     }
 
@@ -638,7 +626,7 @@ def run_data(
         **scopes(report),
         **_blocks(report, found, share, columns),
         **_about(report),
-        "mapped": _mapped(profile, found, columns),
+        "mapped": mapped(profile, found, columns),
         **machine_figures(report, columns),
     }
     _timeline(profile, columns)
