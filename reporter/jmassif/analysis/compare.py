@@ -18,7 +18,7 @@ from jmassif.attribution import names as alignment
 from jmassif.attribution.blame import NO_STACK, NO_SYMBOLS, base_name
 from jmassif.attribution.names import Names
 from jmassif.attribution.views import LINE_VIEWS, charges, naming
-from jmassif.model.records import AccountType, Changes, Growth, LiveBytesByAccount, growth_by_side
+from jmassif.model.records import AccountType, Changes, Growth, LiveBytesByAccount, Snapshot, growth_by_side
 from jmassif.model.run import Profile
 from jmassif.model.run_info import facts, grouped_by, is_redundant, label, suggestions
 from jmassif.units import printable
@@ -256,10 +256,20 @@ class Stacks(Profile):
             return self._account(node, AccountType(kind, owner), alignment.library(names.library(own)))
 
         usages = aggregate(profile, composition, account)
-        return changes_to({of: (usage.bytes, usage.blocks) for of, usage in usages.items()})
+        return _changes_to({of: (usage.bytes, usage.blocks) for of, usage in usages.items()})
+
+    def show(self, columns: Sequence[Changes]) -> None:
+        """Make a snapshot of the memory of each of these."""
+        before: LiveBytesByAccount = {}
+        self.snapshots = []
+        for column in columns:
+            now = dict(zip(column.account, zip(column.bytes, column.blocks)))
+            changes = _changes_to({**dict.fromkeys(before, (0, 0)), **now})
+            self.snapshots.append(Snapshot(0, 0, "column", {}, changes))
+            before = now
 
 
-def changes_to(composition: LiveBytesByAccount) -> Changes:
+def _changes_to(composition: LiveBytesByAccount) -> Changes:
     """Nothing is known of earlier memory."""
     found = Changes()
     found.extend(array("Q", [n for account, held in composition.items() for n in (account, *held, 0, 0, 0)]))

@@ -487,7 +487,7 @@ def _call_sites(places: Sequence[LeakedPlace]) -> List[Dict[str, Any]]:
     sites: Dict[str, List[LeakedPlace]] = {}
     for place in places:
         sites.setdefault(place.label, []).append(place)
-    rows = [
+    rows: List[Dict[str, Any]] = [
         {
             "label": shown(label),
             "bytes": sum(place.bytes for place in found),

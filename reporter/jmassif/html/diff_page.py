@@ -6,16 +6,15 @@ Those of repeated runs are the typical run's, as medians of places do not add up
 """
 
 from html import escape
-from typing import Any, Dict, Iterator, List, Tuple
+from typing import Any, Dict, Iterator, List
 
-from jmassif.analysis.compare import Difference, Stacks, changes_to
+from jmassif.analysis.compare import Difference, Stacks
 from jmassif.attribution.names import Names
 from jmassif.attribution.packages import CORE, Folding, Internal
 from jmassif.export.diff_data import as_json
 from jmassif.html.cells import NO_LINE, Columns, all_shown, cells, shown
 from jmassif.html.data import RunData, cells_data
 from jmassif.html.page import fill_page, pack
-from jmassif.model.records import Snapshot
 from jmassif.model.run_info import label
 from jmassif.render.diff_tables import ladder_table, sentences
 
@@ -59,14 +58,7 @@ class _Folding(Folding):
 
 def stacks_data(difference: Difference, stacks: Stacks) -> RunData:
     """A moment for each column; its run must have been measured with `stacks`. Raises TooLarge."""
-    stacks.snapshots = []
-    before: Dict[int, Tuple[int, int]] = {}
-    for held in (column.typical.held for column in difference.columns):
-        assert held is not None
-        now = dict(zip(held.account, zip(held.bytes, held.blocks)))
-        changes = changes_to({**dict.fromkeys(before, (0, 0)), **now})
-        stacks.snapshots.append(Snapshot(0, 0, "column", {}, changes))
-        before = now
+    stacks.show([column.typical.held for column in difference.columns if column.typical.held])
     names, packed = _Names(stacks), Columns()
     found = cells(stacks, names)
     head = cells_data(stacks, names, found, None, packed)
