@@ -166,13 +166,13 @@ def test_a_range_in_text_and_for_programs(tmp_path: Path, ends: Tuple[str, str])
     assert rows["passes"][2:] == "- - - - 500 B 500 B 0".split()
     assert "8 blocks allocated, 7 freed, 2 of them temporary" in " ".join(text.out.split())
     exported = json.loads(jm_print("--format=json", *asked, path).out)["range"]
-    places = [dict(zip(exported["places"]["columns"], row)) for row in exported["places"]["rows"]]
-    figures = ("new_bytes", "gone_bytes", "allocated_bytes", "freed_bytes", "temporaries")
-    assert [tuple(row[figure] for figure in figures) for row in places] == [
+    figures = ("new", "gone", "allocated", "freed")
+    assert [(*(row["host"][figure] for figure in figures), row["temporaries"]) for row in exported["lines"]] == [
         (30, 0, 30, 0, 0),
         (0, 1000, 0, 1000, 0),
         (0, 0, 500, 500, 2),
     ]
+    assert exported["total"]["host"] == exported["parts"][0]["total"]["host"] == exported["table"][0]["host"]
 
 
 @pytest.mark.parametrize(

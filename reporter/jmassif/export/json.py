@@ -26,7 +26,7 @@ from jmassif.analysis.processes import (
     build_job_report,
     join,
 )
-from jmassif.analysis.range_diff import Change, Instant, RangeRow, between
+from jmassif.analysis.range_diff import Instant, RangeRow, between
 from jmassif.analysis.sizes import SizeTables
 from jmassif.analysis.summary import Ledger, Report, Usage, Whole, build_report, moment_of
 from jmassif.attribution.names import Names
@@ -86,12 +86,6 @@ class FailedLayout(NamedTuple):
     segments: List[SegmentRow]
 
 
-class RangeOfRun(NamedTuple):
-    first: Moment
-    second: Moment
-    places: Columns
-
-
 class Table(NamedTuple):
     by: str
     rows: List[NamedUsage]
@@ -103,11 +97,31 @@ class FailureRow(NamedTuple):
     calls: int
 
 
+class RangePartTables(NamedTuple):
+    process: Process
+    first: Moment
+    second: Moment
+    total: RangeRow
+    table: List[RangeRow]
+    lines: List[RangeRow]
+
+
+class RangeTables(NamedTuple):
+    by: str
+    first: Instant
+    second: Instant
+    total: RangeRow
+    table: List[RangeRow]
+    lines: List[RangeRow]
+    processes: List[Process]
+    parts: List[RangePartTables]
+
+
 class Rest(NamedTuple):
     """The members beside those of Head and Report."""
 
     layouts: List[FailedLayout]
-    range: RangeOfRun
+    range: RangeTables
     sizes: SizeTables
     table: Table
     peaks: List[Peak]
@@ -137,27 +151,6 @@ class Job(NamedTuple):
     ledger: Ledger
     adjustments: Adjustments
     timeline: Dict[str, List[int]]
-
-
-class RangePartRow(NamedTuple):
-    process: Process
-    first: Moment
-    second: Moment
-    total: RangeRow
-    table: List[RangeRow]
-    lines: List[RangeRow]
-
-
-class JobRange(NamedTuple):
-    is_discrete: bool
-    by: str
-    first: Instant
-    second: Instant
-    total: RangeRow
-    table: List[RangeRow]
-    lines: List[RangeRow]
-    processes: List[Process]
-    parts: List[RangePartRow]
 
 
 # ---- their schema ----------------------------------------------------------------------------
@@ -198,7 +191,7 @@ def _schema_of(type_: Any) -> Dict[str, Any]:
     return {"type": "array", "items": items, "additionalItems": False, "minItems": len(items)}
 
 
-FILES = {"jmassif": (Head, Report, Rest), "jmassif-job": (Head, Job), "jmassif-range": (Head, JobRange)}
+FILES = {"jmassif": (Head, Report, Rest), "jmassif-job": (Head, Job), "jmassif-range": (Head, RangeTables)}
 _OPTIONAL = ("range", "sizes")
 
 
@@ -279,14 +272,17 @@ def _layouts(report: Report) -> Iterator[str]:
         yield json.dumps({"incident": number, "segments": segments})
 
 
-def _range(profile: Profile, begin: str, end: str) -> Iterator[str]:
-    """By place, a row of figures of bytes and of blocks."""
-    (part,) = between(join([("", profile)]), begin, end).parts
-    yield f',"range":{{"first":{_text(part.first)},"second":{_text(part.second)}'
-    columns = [f"{figure}_{what}" for what in ("bytes", "blocks") for figure in Change._fields]
-    rows = ((account, *row.on(""), *row.blocks, row.temporaries) for account, row in sorted(part.places.items()))
-    yield from _table("places", ["account", *columns, "temporaries"], rows)
-    yield "}"
+def _range(job: Processes, view: View) -> RangeTables:
+    assert view.range is not None
+    found = between(job, *view.range)
+    is_folded = view.fold != "none"
+    parts = []
+    for part in found.parts:
+        first, second = (at._replace(time=at.time + part.process.offset) for at in (part.first, part.second))
+        tables = part.rows(view.by, is_folded), part.rows("line")
+        parts.append(RangePartTables(part.process, first, second, part.total, *tables))
+    tables = found.rows(view.by, is_folded), found.rows("line")
+    return RangeTables(view.by, found.first, found.second, found.total, *tables, job.members, parts)
 
 
 def _accounts(profile: Profile, at: Moment) -> Iterator[Sequence[Any]]:
@@ -325,7 +321,7 @@ def write(profile: Profile, view: View) -> Iterator[str]:
     yield from _report(report)
     yield from _rows("layouts", _layouts(report), str)
     if view.range is not None:
-        yield from _range(profile, *view.range)
+        yield _member("range", _range(join([("", profile)]), view))
     if view.sizes:
         yield _member("sizes", report.sizes(report.at))
     yield f',"table":{{"by":"{view.by}"'
@@ -364,18 +360,7 @@ def write_job(job: Processes, view_of: Callable[[Profile], View], is_each: bool 
 
 def write_range(job: Processes, view_of: Callable[[Profile], View], is_each: bool = False) -> Iterator[str]:
     """Raises SelectionError."""
-    view = view_of(job.members[0].profile)
-    assert view.range is not None
-    found = between(job, *view.range)
-    is_folded = view.fold != "none"
-    parts = []
-    for part in found.parts:
-        first, second = (at._replace(time=at.time + part.process.offset) for at in (part.first, part.second))
-        tables = part.rows(view.by, is_folded), part.rows("line")
-        parts.append(RangePartRow(part.process, first, second, part.total, *tables))
-    tables = found.rows(view.by, is_folded), found.rows("line")
-    whole = JobRange(job.is_discrete, view.by, found.first, found.second, found.total, *tables, job.members, parts)
-    yield json.dumps({**data(Head("jmassif-range")), **data(whole)})
+    yield json.dumps({**data(Head("jmassif-range")), **data(_range(job, view_of(job.members[0].profile)))})
 
 
 if __name__ == "__main__":
