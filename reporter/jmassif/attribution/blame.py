@@ -8,9 +8,10 @@ the allocator itself, nor the C++ library's templates. Its object file is the li
 
 import re
 from array import array
+from functools import lru_cache
 from typing import Callable, Dict, Iterator, Pattern, Set, Tuple
 
-from jmassif.attribution.packages import INSTALLED, OWN, Folding, Memo
+from jmassif.attribution.packages import INSTALLED, OWN, Folding
 from jmassif.model.records import Frame, side_of
 from jmassif.model.run import Profile
 from jmassif.units import printable
@@ -140,12 +141,14 @@ class Sites:
         self.folding = Folding(profile)
         self.profile = profile
         self._charges: Dict[bool, "array[int]"] = {}  # by whether internal frames are folded, and account
-        self._allocators: Dict[Tuple[int, str], bool] = Memo(
-            lambda key: _is_allocator(profile.frame(key[0]), _ALLOCATOR_NAMES[key[1]])
+        # None of these functions may hold this object, or both live on.
+        memo = lru_cache(maxsize=None)
+        self._allocates: Callable[[int, str], bool] = memo(
+            lambda frame, side: _is_allocator(profile.frame(frame), _ALLOCATOR_NAMES[side])
         )
         self._sites = array("I", [_UNKNOWN]) * len(profile.accounts)  # the node of the site by account
-        self._site_frames: Dict[int, int] = Memo(lambda frame: _with_name(profile, frame))
-        self._libraries: Dict[int, str] = Memo(
+        self._site_frame: Callable[[int], int] = memo(lambda frame: _with_name(profile, frame))
+        self._library: Callable[[int], str] = memo(
             lambda frame: printable(_object_name(profile.frame(frame))) or "(no object file)"
         )
 
@@ -166,7 +169,7 @@ class Sites:
         """The node to blame, of a stack and the side that its memory is on. Where all frames are allocators', the innermost has to answer."""
         node = innermost
         frames = self.profile.node_frame
-        while node and self._allocators[frames[node], side]:
+        while node and self._allocates(frames[node], side):
             node = self.profile.node_parent[node]
         if not node and innermost and self._type(innermost) == "t":
             return 0
@@ -184,11 +187,11 @@ class Sites:
             caller = self.profile.node_parent[caller]
         if not caller or self._type(caller) == "t":
             return "python"
-        return self._libraries[self.profile.node_frame[caller]]
+        return self._library(self.profile.node_frame[caller])
 
     def site_id(self, account: int) -> int:
         """The id of the frame to blame, 0 if the account has no stack. Functions without names are one for each object file."""
-        return self._site_frames[self.profile.node_frame[self.site_node(account)]]
+        return self._site_frame(self.profile.node_frame[self.site_node(account)])
 
     def site_node(self, account: int) -> int:
         """The node of the frame to blame, 0 if the account has no stack."""

@@ -6,9 +6,9 @@ A filter is a regular expression on functions, files, owners and threads. A patt
 """
 
 import re
+from functools import lru_cache
 from typing import Callable, Dict, List, NamedTuple, Pattern, Sequence, Set
 
-from jmassif.attribution.packages import Memo
 from jmassif.attribution.views import WITHOUT_THREADS
 from jmassif.model.run import Profile
 
@@ -54,8 +54,8 @@ def _matching(profile: Profile, filters: Sequence[Filter]) -> bytearray:
     """1 for each account in which any of them finds something."""
 
     def finder(each: Filter) -> Callable[[int], bool]:
-        known: Dict[str, bool] = Memo(lambda text: bool(each.pattern.search(text)))
-        return lambda id_: any(known[text] for text in _names_of(profile, id_, each.fields))
+        search = lru_cache(maxsize=None)(each.pattern.search)
+        return lambda id_: any(map(search, _names_of(profile, id_, each.fields)))
 
     first = _first(profile, [finder(each) for each in filters])
     patterns = [each.pattern for each in filters if "owner" in each.fields]

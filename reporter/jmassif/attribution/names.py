@@ -7,10 +7,10 @@ would use for both: libcudnn_ops_infer.so.
 
 import re
 from collections import Counter
+from functools import lru_cache
 from typing import Any, Callable, Dict, Iterable, Mapping, Optional, TypeVar
 
 from jmassif.attribution.blame import NO_STACK, Sites, base_name
-from jmassif.attribution.packages import Memo
 from jmassif.model.records import Frame
 from jmassif.model.run import Profile
 from jmassif.units import printable
@@ -79,7 +79,9 @@ class Names(Sites):
         super().__init__(profile)
         self._files = short_names({profile.strings[frame[3]] for frame in profile.frames.values() if frame[0] == "p"})
         files = self._files
-        self._described: Dict[int, str] = Memo(lambda frame: describe(profile.frame(frame), files))
+        self._described: Callable[[int], str] = lru_cache(maxsize=None)(
+            lambda frame: describe(profile.frame(frame), files)
+        )
         self._answers: Dict[Any, Any] = {}
 
     def once(self, question: Callable[[Profile, "Names"], _Answer]) -> _Answer:
@@ -90,7 +92,7 @@ class Names(Sites):
         return answer
 
     def frame(self, frame: int) -> str:
-        return self._described[frame]
+        return self._described(frame)
 
     def file(self, frame: int) -> str:
         """The name of a Python frame's file."""

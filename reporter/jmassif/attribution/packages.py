@@ -10,8 +10,9 @@ well, but where a stack has no line of the user's own, as under a program that p
 """
 
 import re
+from functools import lru_cache
 from itertools import repeat
-from typing import Callable, Dict, Iterable, NamedTuple, Sequence, Set, Tuple, TypeVar, Union
+from typing import Callable, Iterable, NamedTuple, Sequence, Set, Tuple, Union
 
 from jmassif.model.records import Frame
 from jmassif.model.run import Profile
@@ -102,45 +103,25 @@ def run_of(packages: Set[str]) -> FrameRun:
 Step = Tuple[Union[int, FrameRun], int, int]
 
 
-_Key = TypeVar("_Key")
-_Value = TypeVar("_Value")
-
-
-class Memo(Dict[_Key, _Value]):
-    """Values that are made when they are first asked for. `make` must not hold who holds the memo, or both live on."""
-
-    def __init__(self, make: Callable[[_Key], _Value]) -> None:
-        super().__init__()
-        self._make = make
-
-    def __missing__(self, key: _Key) -> _Value:
-        value = self[key] = self._make(key)
-        return value
-
-
 class Folding:
     """The packages of the frames of one run."""
 
     def __init__(self, profile: Profile) -> None:
         self._profile = profile
-        self._known: Dict[int, Internal] = Memo(lambda frame: classify(profile.frame(frame)))
-
-    def internal(self, frame: int) -> Internal:
-        return self._known[frame]
+        self.internal: Callable[[int], Internal] = lru_cache(maxsize=None)(lambda frame: classify(profile.frame(frame)))
 
     def steps(self, nodes: Sequence[int], is_folded: bool) -> Iterable[Step]:
         """From each node one step up its stack: over a frame or, if `is_folded`, over the whole run it is in."""
         parents, frames = self._profile.node_parent, self._profile.node_frame
         if not is_folded:
             return zip(map(frames.__getitem__, nodes), map(parents.__getitem__, nodes), repeat(1))
-        known = self._known
 
         def fold(node: int) -> Step:
             outer = node
             run: Set[str] = set()
             n_frames = 0
             while outer:
-                package = known[frames[outer]].package
+                package = self.internal(frames[outer]).package
                 if not package:
                     break
                 run.add(package)

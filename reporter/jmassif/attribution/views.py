@@ -3,11 +3,11 @@
 
 from array import array
 from collections import Counter
+from functools import lru_cache
 from typing import Callable, Dict, List, NamedTuple, Tuple
 
 from jmassif.attribution.blame import callers
 from jmassif.attribution.names import NO_TENSOR, Names
-from jmassif.attribution.packages import Memo
 from jmassif.model.records import OTHER
 from jmassif.model.run import Profile
 from jmassif.units import printable
@@ -80,10 +80,11 @@ def _module(profile: Profile, names: Names, frame: int, home: str) -> str:
     return ".".join(part for part in name.split("/") if part not in ("", ".", "__init__")) or name
 
 
-def _places(profile: Profile, names: Names, view: str, is_below_cwd: bool = True) -> Dict[int, Location]:
-    """The name of each frame in one of LINE_VIEWS."""
+def _places(profile: Profile, names: Names, view: str, is_below_cwd: bool = True) -> Callable[[int], Location]:
+    """A function from a frame to its name in one of LINE_VIEWS."""
     home = profile.manifest.get("cwd", "") if is_below_cwd else ""
 
+    @lru_cache(maxsize=None)
     def place(frame: int) -> Location:
         file = names.file(frame)
         if view == "python-line":
@@ -92,17 +93,19 @@ def _places(profile: Profile, names: Names, view: str, is_below_cwd: bool = True
             return Location(printable(f"{profile.frame(frame).function or '?'} ({file})"), 0, True)
         return Location(printable(_module(profile, names, frame, home)), 0, True)
 
-    return Memo(place)
+    return place
 
 
 def totals(profile: Profile, names: Names, view: str, is_folded: bool) -> Callable[[int], List[Location]]:
     """A function from an account to all that has it in its total, each once: what is charged, and what had called that."""
-    places = _places(profile, names, view)
+    place = _places(profile, names, view)
     passed = callers(profile, names.folding, is_folded)
-    known: Dict[Tuple[int, ...], List[Location]] = Memo(
-        lambda frames: list({places[frame].label: places[frame] for frame in frames}.values())
-    )
-    return lambda account: known[passed(profile.accounts.nodes[account])]
+
+    @lru_cache(maxsize=None)
+    def places(frames: Tuple[int, ...]) -> List[Location]:
+        return list({found.label: found for found in map(place, frames)}.values())
+
+    return lambda account: places(passed(profile.accounts.nodes[account]))
 
 
 def charges(
@@ -112,13 +115,13 @@ def charges(
 
     Unless `is_below_cwd`, modules have names that do not depend on where the program was started.
     """
-    places = _places(profile, names, view, is_below_cwd)
+    place = _places(profile, names, view, is_below_cwd)
     nowhere = Location(f"(no Python {LINE_VIEWS[view]})", 0, False)
 
     def charged(account: int) -> Location:
         frame = names.charged(account, is_folded)
         if frame:
-            return places[frame]
+            return place(frame)
         if not profile.accounts.nodes[account]:
             return Location(f"({profile.accounts.kind(account)}, without a stack)", 0, False)
         return Location(names.library(account), 0, True) if view == "module" else nowhere

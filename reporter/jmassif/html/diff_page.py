@@ -53,7 +53,7 @@ class _Names(Names):
 class _Folding(Folding):
     def __init__(self, stacks: Stacks) -> None:
         super().__init__(stacks)
-        self._known = {frame: Internal(CORE, package) for frame, package in enumerate(stacks.packages)}
+        self.internal = lambda frame: Internal(CORE, stacks.packages[frame])
 
 
 def stacks_data(difference: Difference, stacks: Stacks) -> RunData:
