@@ -11,7 +11,7 @@ from typing import Dict, Iterable, Iterator, List, NamedTuple, Sequence
 
 from jmassif.model.run import Profile
 from jmassif.render import layout as roles
-from jmassif.render.layout import Line, Lines, Part
+from jmassif.render.layout import Line, Lines
 from jmassif.render.view import View
 from jmassif.units import moment, size
 
@@ -49,11 +49,6 @@ def one_pool(points: Sequence[Point], side: str) -> List[Point]:
     return [Point(p.time, 0, p.device, p.device) for p in points]
 
 
-def _fullest(points: Sequence[Point]) -> Point:
-    fullest = max(points, key=lambda point: point.host + point.device)
-    return fullest._replace(maximum=max(point.maximum for point in points))
-
-
 def _column_of(time: int, points: Sequence[Point], width: int) -> int:
     begin = points[0].time
     span = max(1, points[-1].time - begin)
@@ -61,18 +56,14 @@ def _column_of(time: int, points: Sequence[Point], width: int) -> int:
 
 
 def _columns(points: Sequence[Point], width: int) -> List[Point]:
-    """The point of each column. Without a sample the level stays as it was."""
-    members: List[List[Point]] = [[] for _ in range(width)]
-    for point in points:
-        members[_column_of(point.time, points, width)].append(point)
-    columns = []
-    level = points[0]
-    for inside in members:
-        if inside:
-            columns.append(_fullest(inside))
-            level = inside[-1]._replace(maximum=inside[-1].host + inside[-1].device)
-        else:
-            columns.append(level)
+    """The fullest point of each column, and the largest sum in it. Without a sample the level stays as it was."""
+    inside = {column: list(group) for column, group in groupby(points, lambda p: _column_of(p.time, points, width))}
+    columns, level = [], points[0]
+    for column in range(width):
+        members = inside.get(column, [level])
+        fullest = max(members, key=lambda point: point.host + point.device)
+        columns.append(fullest._replace(maximum=max(point.maximum for point in members)))
+        level = members[-1]._replace(maximum=members[-1].host + members[-1].device)
     return columns
 
 
@@ -96,15 +87,6 @@ def _pointer(column: int, text: str, width: int) -> str:
 def _coloured(margin: str, cells: str) -> Line:
     runs = ("".join(run) for _, run in groupby(cells))
     return Line(margin, *((run, _ROLES.get(run[0], "")) for run in runs))
-
-
-def legend(entries: Iterable[str]) -> Line:
-    """The legend of the characters in bars; an entry begins with the character."""
-    parts: List[Part] = [(" " * (_MARGIN + 1), "")]
-    for entry in entries:
-        gap = "   " if len(parts) > 1 else ""
-        parts += [(gap, ""), (entry[0], _ROLES.get(entry[0], "")), (entry[1:], "")]
-    return Line(*parts)
 
 
 def _rows(points: Sequence[Point], width: int, height: int) -> Iterator[str]:
@@ -151,6 +133,10 @@ def graph(points: Sequence[Point], is_discrete: bool, unit: str, view: View) -> 
         lines += [""] + draw(pool, view.width, view.height or height, unit, caption)
     if is_split or not lines:
         return lines
-    entries = [f"{bar} {side}" for side, bar in (("host", HOST), ("device", DEVICE)) if side in used]
-    entries += [f"{BETWEEN} reached between two samples"] if any(BETWEEN in line for line in lines) else []
-    return lines + [legend(entries)]
+    legend = [(bar, f" {side}") for side, bar in (("host", HOST), ("device", DEVICE)) if side in used]
+    legend += [(BETWEEN, " reached between two samples")] if any(BETWEEN in line for line in lines) else []
+    entries = [
+        Line("   " if n else " " * (_MARGIN + 1), (bar, _ROLES.get(bar, "")), text)
+        for n, (bar, text) in enumerate(legend)
+    ]
+    return lines + [Line(*entries)]

@@ -11,14 +11,13 @@ from jmassif.model.run import Profile
 from jmassif.model.run_info import short_command
 from jmassif.render import layout, text as report
 from jmassif.render.graph import Point, graph
-from jmassif.render.layout import HEADING, PAGE, SUM, Column, Line, Lines, Table, heading, paragraph, wrapped
+from jmassif.render.layout import HEADING, PAGE, WIDE, Column, Line, Lines, Table, heading, paragraph
 from jmassif.render.owners import LEAST_OWNER, groups_table
 from jmassif.render.ranges import command_of
 from jmassif.render.summary import ending, growth_text, missing, request, whole_percent
 from jmassif.render.view import View
 from jmassif.units import moment, printable, size
 
-_WIDE = 100  # columns of sentences
 _MOST_COMMAND = 60
 _MOST_NAME = 30
 _MOST_ROWS = 12
@@ -125,9 +124,11 @@ def statements(made: JobReport) -> List[Statement]:
 
 
 def _headline(made: JobReport) -> Lines:
-    roles = {NOTE: ("", layout.WORDS), WARNING: ("!!! ", layout.WARNING), ALARM: ("!!! ", layout.WARNING)}
-    said = [(*roles[each.severity], each.text) for each in statements(made)]
-    return [Line((line, role)) for mark, role, text in said for line in wrapped(f"{mark}{text}", _WIDE)]
+    lines: Lines = []
+    for each in statements(made):
+        is_note = each.severity == NOTE
+        lines += paragraph(each.text, WIDE) if is_note else paragraph(f"!!! {each.text}", WIDE, layout.WARNING)
+    return lines
 
 
 def _notes(made: JobReport) -> Lines:
@@ -168,7 +169,7 @@ def _table(made: JobReport, is_brief: bool) -> Lines:
         lines.append(f"and {len(rows) - len(shown):,} smaller: --all")
     if not job.no_clock:
         sums = ["", "", *(size(at.on(space)) for space in spaces), "", ""]
-        lines.append(Line((table.row("sum", *sums), SUM)))
+        lines.append(table.sum("sum", *sums))
     return lines
 
 
@@ -190,7 +191,7 @@ def _by_owner(made: JobReport, is_brief: bool) -> Lines:
     if rows:
         table = Table(Column("", 46, align="<"), Column("", 15))
         lines += [table.row(f"{'+' if n_bytes > 0 else '-'} {label}", f"{abs(n_bytes):,}") for label, n_bytes in rows]
-        lines.append(Line((table.row("= the sum", f"{at.on('total'):,}"), SUM)))
+        lines.append(table.sum("= the sum", f"{at.on('total'):,}"))
     return lines
 
 

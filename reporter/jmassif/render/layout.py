@@ -51,6 +51,7 @@ class Line(str):
 # Shared by the sections of a text report: page, headings, paragraphs, width and length.
 
 PAGE = 80
+WIDE = 100  # columns of the first screen
 
 Lines = List[str]
 
@@ -71,8 +72,8 @@ def wrapped(text: str, width: int) -> List[str]:
     return [line.replace(_TIED, " ") for line in lines]
 
 
-def paragraph(text: str) -> Lines:
-    return [Line((line, WORDS)) for line in wrapped(text, PAGE)]
+def paragraph(text: str, width: int = PAGE, role: str = WORDS, indent: str = "") -> Lines:
+    return [Line((indent + line, role)) for line in wrapped(text, width)]
 
 
 def rest(n_left_out: int, noun: str, hint: str) -> Lines:

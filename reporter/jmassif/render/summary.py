@@ -8,20 +8,12 @@ repeated.
 from signal import Signals
 from typing import List, NamedTuple, Optional
 
-from jmassif.analysis.summary import (
-    ALARM,
-    NOTE,
-    WARNING,
-    Growth,
-    Hint,
-    Imports,
-    Incident,
-    Inherited,
-    Leak,
-    Outcome,
-    Pool,
-    Report,
-)
+from jmassif.analysis.inherited import Inherited
+from jmassif.analysis.leaks import Growth, Leak
+from jmassif.analysis.lines import Imports
+from jmassif.analysis.oom import ALARM, NOTE, WARNING, Hint, Incident, Outcome
+from jmassif.analysis.summary import Report
+from jmassif.analysis.system import Pool
 from jmassif.model.run import Profile
 from jmassif.render import words
 from jmassif.units import count, moment, printable, size
@@ -122,46 +114,37 @@ class Remark(NamedTuple):
     text: str
 
 
-def _failed_but_went_on(report: Report) -> List[Remark]:
-    outcome = report.outcome
-    found = []
-    if outcome.failed and report.failure is None:
-        incident = report.out_of_memory[outcome.failed - 1]
-        when = moment(incident.last.time, report.run.time_unit)
-        text = f"{request(incident)} failed at {when}: it {missing(incident)}. The program went on."
-        found.append(Remark(WARNING, text[:1].upper() + text[1:]))
-    elif outcome.n_recovered and not outcome.failed:
-        n = count(outcome.n_recovered, "allocation")
-        found.append(Remark(NOTE, f"{n} failed for lack of memory and succeeded when retried."))
-    return found
-
-
 def remarks(report: Report) -> List[Remark]:
     """On a run that did not go well, below the verdict; the worst first."""
-    outcome, unit = report.outcome, report.run.time_unit
-    found = []
+    outcome, unit, pool = report.outcome, report.run.time_unit, report.pool
+    found: List[Remark] = []
+
+    def remark(severity: str, text: str) -> None:
+        found.append(Remark(severity, text[:1].upper() + text[1:]))
+
     if report.failure is not None:
-        if outcome.n_failed > 1:
-            found.append(Remark(NOTE, f"The last of {outcome.n_failed} requests that failed; {ending(outcome)}."))
-        else:
-            found.append(Remark(NOTE, f"{ending(outcome).capitalize()}."))
+        others = f"the last of {outcome.n_failed} requests that failed; " if outcome.n_failed > 1 else ""
+        remark(NOTE, f"{others}{ending(outcome)}.")
     elif outcome.severity == ALARM and outcome.short_at is not None:
         left = f" and had {size(outcome.available)} available at the end" if outcome.available is not None else ""
         short = moment(outcome.short_at, unit)
-        found.append(Remark(ALARM, f"The machine ran short of memory at {short}{left}: probably killed for that."))
+        remark(ALARM, f"The machine ran short of memory at {short}{left}: probably killed for that.")
     if outcome.truncation:
-        found.append(
-            Remark(WARNING, f"The trace is cut off: {printable(outcome.truncation)}. This is what came before.")
-        )
+        remark(WARNING, f"The trace is cut off: {printable(outcome.truncation)}. This is what came before.")
     if outcome.stopped:
-        found.append(Remark(WARNING, f"Recording stopped early: {printable(outcome.stopped)}."))
-    found += _failed_but_went_on(report)
-    pool = report.pool
+        remark(WARNING, f"Recording stopped early: {printable(outcome.stopped)}.")
+    if outcome.failed and report.failure is None:
+        incident = report.out_of_memory[outcome.failed - 1]
+        when = moment(incident.last.time, unit)
+        remark(WARNING, f"{request(incident)} failed at {when}: it {missing(incident)}. The program went on.")
+    elif outcome.n_recovered and not outcome.failed:
+        n = count(outcome.n_recovered, "allocation")
+        remark(NOTE, f"{n} failed for lack of memory and succeeded when retried.")
     if pool is not None and pool.fullness >= _NEARLY_FULL and report.failure is None:
         owner = words.pool_owner(pool.key, report.run.is_board)
         besides = ", the profiler included" if "host" in pool.sides else ""
         full = whole_percent(pool.used or 0, pool.capacity)
-        found.append(Remark(WARNING, f"At most {full} of {owner} {size(pool.capacity)} was in use{besides}."))
+        remark(WARNING, f"At most {full} of {owner} {size(pool.capacity)} was in use{besides}.")
     return found
 
 
@@ -198,17 +181,16 @@ def _of_it(report: Report) -> str:
     return f"of its {space} memory" if space else "of it"
 
 
-def _before(line: str) -> str:
-    return f" before {line}" if line else ""
+def _of_group(report: Report, name: str) -> int:
+    """Bytes in the memory space that findings are about."""
+    return sum(group.usage.on(report.wholes[0].space) for group in report.ledger.groups if group.name == name)
 
 
 def _cached(report: Report) -> str:
-    whole = report.wholes[0]
-    cached = sum(group.usage.on(whole.space) for group in report.ledger.groups if group.name == "cached")
+    cached = _of_group(report, "cached")
     by = "PyTorch, holding no tensor" if report.run.is_pytorch else "an allocator, unused"
-    return (
-        f"{whole_percent(cached, whole.bytes)} {_of_it(report)}, {size(cached)}, is allocator cache: reserved by {by}."
-    )
+    share = whole_percent(cached, report.wholes[0].bytes)
+    return f"{share} {_of_it(report)}, {size(cached)}, is allocator cache: reserved by {by}."
 
 
 def action(hint: Hint, is_pytorch: bool, failure: Optional[Incident] = None) -> str:
@@ -217,7 +199,8 @@ def action(hint: Hint, is_pytorch: bool, failure: Optional[Incident] = None) -> 
     if hint.action == "empty-cache":
         of = "of that" if failure is None else "of cache"
         how = "torch.cuda.empty_cache()" if is_pytorch else "emptying the cache"
-        return f"{n_bytes} {of} is in empty segments; {how}{_before(hint.line)} returns it."
+        before = f" before {hint.line}" if hint.line else ""
+        return f"{n_bytes} {of} is in empty segments; {how}{before} returns it."
     if hint.action == "expandable-segments":
         how = "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True (PyTorch 2.1 and later)"
         return f"{n_bytes} of the holes are whole pages; {how} can return them."
@@ -257,9 +240,9 @@ def rate(growth: Growth, leak: Leak, time_unit: str) -> str:
     """ "by 4.00 KiB a step"; without iterations "in 40 blocks of 4.00 KiB": seconds under Valgrind are not the program's own."""
     if growth.step or not leak.blocks:
         return f"by {size(round(slope(growth, leak, time_unit)))} a {step_of(growth.step, time_unit)}"
-    if leak.blocks == 1:
-        return "in one block"
-    return f"in {count(leak.blocks, 'block')} of about {size(leak.held // leak.blocks)}"
+    return (
+        "in one block" if leak.blocks == 1 else f"in {leak.blocks:,} blocks of about {size(leak.held // leak.blocks)}"
+    )
 
 
 def growth_unknown(growth: Growth) -> str:
@@ -277,34 +260,23 @@ def growth_text(grown: Growth, time_unit: str) -> str:
     first, others = grown.lines[0], grown.lines[1:]
     text = f"Leak: grows {rate(grown, first, time_unit)} at {first.label}; {size(first.held)} at the end."
     if others:
-        more = sum(line.grown for line in others)
-        text += f" {count(len(others), 'more line')} grew by {size(more)}."
+        text += f" {count(len(others), 'more line')} grew by {size(grown.grown - first.grown)}."
     return text
 
 
-def _growth(report: Report) -> List[Finding]:
-    grown = report.growth
-    if grown is None or not grown.lines:
-        return []
-    return [Finding("growth", sum(line.grown for line in grown.lines), growth_text(grown, report.run.time_unit))]
-
-
-def _imports(report: Report) -> List[Finding]:
-    whole, spot = report.wholes[0], report.hot_spot
-    if spot is None:
-        return []
-    found = Imports(spot.bytes, True, spot.label) if spot.is_import else spot.imports
-    if found is None or found.bytes < _LEAST_IMPORTED * whole.bytes:
-        return []
-    libraries = sum(group.usage.on(whole.space) for group in report.ledger.groups if group.name == "libraries")
+def _imports(report: Report) -> str:
+    """ "" if they hold little."""
+    whole, spot = report.wholes[0].bytes, report.hot_spot
+    found = Imports(spot.bytes, True, spot.label) if spot and spot.is_import else spot.imports if spot else None
+    if found is None or found.bytes < _LEAST_IMPORTED * whole:
+        return ""
+    libraries = _of_group(report, "libraries")
     holds = f"imports hold {size(found.bytes)}, most of it at {found.label}"
     if found.is_one:
         holds = f"the import at {found.label} alone holds {size(found.bytes)}"
-    if libraries >= _LEAST_IMPORTED * whole.bytes:
-        share = whole_percent(libraries, whole.bytes)
-        return [Finding("imports", 0, f"{share} {_of_it(report)}, {size(libraries)}, is libraries; {holds}.")]
-    share = whole_percent(found.bytes, whole.bytes)
-    return [Finding("imports", 0, f"{holds[:1].upper()}{holds[1:]}, {share} {_of_it(report)}.")]
+    if libraries >= _LEAST_IMPORTED * whole:
+        return f"{whole_percent(libraries, whole)} {_of_it(report)}, {size(libraries)}, is libraries; {holds}."
+    return f"{holds[:1].upper()}{holds[1:]}, {whole_percent(found.bytes, whole)} {_of_it(report)}."
 
 
 # Own memory of a forked child: less is not worth a sentence, and by more may it once have been larger.
@@ -332,8 +304,11 @@ def findings(report: Report) -> List[Finding]:
         if report.failure is None and hint.action in ("empty-cache", "expandable-segments"):
             text = f"{_cached(report)} {text}"
         found.append(Finding(hint.action, hint.bytes, text))
-    if report.failure is None:
-        found += _growth(report) + _imports(report)
+    grown, imports = report.growth, _imports(report)
+    if report.failure is None and grown and grown.lines:
+        found.append(Finding("growth", grown.grown, growth_text(grown, report.run.time_unit)))
+    if report.failure is None and imports:
+        found.append(Finding("imports", 0, imports))
     found.sort(key=lambda finding: -finding.bytes)
     if report.inherited is not None:
         found.insert(0, Finding("inherited", 0, inherited_text(report.inherited, report.run.time_unit)))

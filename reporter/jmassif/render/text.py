@@ -18,6 +18,7 @@ from jmassif.render.layout import (
     LABEL,
     PAGE,
     WARNING,
+    WIDE,
     WORDS,
     Line,
     Lines,
@@ -66,8 +67,6 @@ def _other_facts(report: Report, view: View) -> Lines:
 
 # ---- the first screen --------------------------------------------------------------------------
 
-_WIDE = 100  # columns of sentences, as of the tables there
-
 
 def _more(report: Report, view: View) -> Lines:
     """Commands that show more; none where the trace has no name, as when it came through a pipe."""
@@ -81,14 +80,13 @@ def _more(report: Report, view: View) -> Lines:
 
 def first_screen(report: Report, view: View) -> Lines:
     """The verdict, at most three findings, the ladder, and the largest lines."""
-    role = WARNING if report.outcome.severity == ALARM else WORDS
-    lines: Lines = [Line((line, role)) for line in wrapped(verdict(report), _WIDE)]
+    lines = paragraph(verdict(report), WIDE, WARNING if report.outcome.severity == ALARM else WORDS)
     for remark in remarks(report):
-        alarm: Lines = [Line((line, WARNING)) for line in wrapped(f"!!! {remark.text}", _WIDE)]
-        lines += paragraph(remark.text) if remark.severity == NOTE else alarm
+        is_note = remark.severity == NOTE
+        lines += paragraph(remark.text) if is_note else paragraph(f"!!! {remark.text}", WIDE, WARNING)
     lines += paragraph(filtered(report)) + paragraph(other_moment(report))
     for finding in findings(report):
-        lines += ["", *(Line((f"  {line}", WORDS)) for line in wrapped(finding.text, _WIDE - 4))]
+        lines += [""] + paragraph(finding.text, WIDE - 4, indent="  ")
     sources = sources_of(report.profile, view.source)
     return lines + ladder_section(report) + lines_section(report, sources) + _more(report, view)
 
