@@ -7,12 +7,13 @@ child, and where some stacks end at a frame that others continue from, a child s
 """
 
 from array import array
+from functools import lru_cache
 from collections import defaultdict
 from typing import Callable, Dict, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple, TypeVar, Union
 
 from jmassif.analysis.aggregate import aggregate
 from jmassif.attribution.names import STACK_ENDS, Names
-from jmassif.attribution.packages import Folding, FrameRun, Memo
+from jmassif.attribution.packages import Folding, FrameRun
 from jmassif.model.records import AccountType, LiveBytesByAccount, counted_blocks
 from jmassif.model.run import Profile
 from jmassif.units import count
@@ -138,7 +139,7 @@ def top_down(
     def label_of(key: Union[int, FrameRun]) -> int:
         return tree.label_of(key.name()) if isinstance(key, FrameRun) else tree.label_of(names.frame(key), key, names)
 
-    labels = Memo(label_of)
+    step_label = lru_cache(maxsize=None)(label_of)
     for text, members in sorted(groups.items()):
         root = tree.add(above, tree.label_of(text)) if level else above
         children: Dict[int, int] = {}
@@ -149,7 +150,7 @@ def top_down(
             steps = []
             while at and not places[at]:
                 ((key, outer, _),) = names.folding.steps([at], is_folded)
-                steps.append((at, labels[key]))
+                steps.append((at, step_label(key)))
                 at = outer
             if not steps and not at:
                 steps.append((0, tree.label_of(f"({kind} of {owner}, without a stack)")))

@@ -11,12 +11,12 @@ kind but two: `heap-overhead` is `mem_heap_extra_B`, `stack` is `mem_stacks_B`. 
 pages, unless they are asked for: massif does not know them, and figures that massif has too must be its.
 """
 
+from functools import lru_cache
 from typing import Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple
 
 from jmassif.analysis.calltree import ROOT, BottomUp, Shape
 from jmassif.analysis.moments import select
 from jmassif.attribution.names import Names
-from jmassif.attribution.packages import Memo
 from jmassif.attribution.views import naming
 from jmassif.model.records import ALLOCATED, DEVICE_KINDS, HOST_KINDS, LiveBytesByAccount
 from jmassif.model.run import Profile
@@ -176,9 +176,9 @@ def write(profile: Profile, view: View) -> Iterator[str]:
     indices = _thin_out(entries, wanted + [len(entries) - 1, 0], limit)
     frequency = max(1, int(profile.option("detailed-freq", _DEFAULT_DETAILED_FREQ)))
     names = Names(profile)
-    labels: "Memo[int, str]" = Memo(lambda frame: _label(profile, names, frame))
+    label = lru_cache(maxsize=None)(lambda frame: _label(profile, names, frame))
     levels = _levels(profile, names, view)
-    shape = Shape(levels, labels.__getitem__, names.folding, view.threshold, view.fold == "internal", _MAX_FRAMES)
+    shape = Shape(levels, label, names.folding, view.threshold, view.fold == "internal", _MAX_FRAMES)
     yield from _header(profile)
     for number, index in enumerate(indices):
         entry = entries[index]

@@ -6,11 +6,11 @@ left out or, where memory_viz needs them, have the value that it does not show: 
 """
 
 import pickle
+from functools import lru_cache
 from typing import Any, Dict, Iterator, List
 
 from jmassif.analysis.device_history import DeviceHistory, Step, device_history
 from jmassif.analysis.device_memory import CACHE, Segment
-from jmassif.attribution.packages import Memo
 from jmassif.model.run import Profile
 from jmassif.render.view import FormatError, View
 from jmassif.units import unicode_text
@@ -30,24 +30,25 @@ class _Dictionaries:
     """Lists of frames that are equal are one object, which a pickle writes once."""
 
     def __init__(self, profile: Profile, by: str) -> None:
+        @lru_cache(maxsize=None)
         def frame(id_: int) -> _Dict:
             fields = profile.frame(id_)
             name = fields.function or ("?" if fields.type == "p" else f"0x{fields.address:x}")
             file = unicode_text(fields.file or fields.object) or "??"
             return {"filename": file, "line": fields.line, "name": unicode_text(name)}
 
+        @lru_cache(maxsize=None)
         def stack(node: int) -> List[_Dict]:
             """The innermost frame first."""
-            return [frames[id_] for id_ in profile.stack(node)]
+            return [frame(id_) for id_ in profile.stack(node)]
 
-        frames = Memo(frame)
         self._profile = profile
         self._by = by
-        self._stacks = Memo(stack)
+        self._stack_of = stack
         self._start = profile.number("start-unix-ms") or 0
 
     def _stack(self, account: int) -> List[_Dict]:
-        return self._stacks[self._profile.accounts[account].node]
+        return self._stack_of(self._profile.accounts[account].node)
 
     def _block(self, address: int, n_bytes: int, account: int) -> _Dict:
         return {
