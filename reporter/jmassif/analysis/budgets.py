@@ -15,6 +15,7 @@ from jmassif.analysis.leaks import Growth, Leak, find_growth, held_at_end
 from jmassif.analysis.moments import SELECTORS, mark_snapshots, select
 from jmassif.attribution import names as alignment
 from jmassif.attribution.names import Names
+from jmassif.attribution.views import naming
 from jmassif.model.records import DRIVER_KINDS, GROUPS, KINDS, OTHER, ROLES, LiveBytesByAccount, side_of
 from jmassif.model.run import Profile
 from jmassif.units import Allowance, QuantityError, parse_allowance, parse_number, parse_size
@@ -138,7 +139,7 @@ class Meter:
     def __init__(self, profile: Profile, owners: Collection[str] = ()) -> None:
         self.profile = profile
         self.owners: Set[str] = {*owners, *profile.group_of, *(type_.owner for type_ in profile.accounts.types[1:])}
-        self._roles = list(ROLES) + sorted(set(profile.roles.values()) - set(ROLES))
+        self._fields = {"group": (*GROUPS, OTHER), "kind": KINDS, "role": (*ROLES, *profile.roles.values())}
         self._moments = (*SELECTORS, *mark_snapshots(profile), _LEAK)
         self._names = Names(profile)
         self._compositions: Dict[str, LiveBytesByAccount] = {}
@@ -223,19 +224,17 @@ class Meter:
 
     def _choose(self, what: str) -> Optional[Callable[[int], bool]]:
         """The accounts of a name; None: there is nothing of that name."""
-        profile, accounts = self.profile, self.profile.accounts
+        accounts = self.profile.accounts
         field, _, value = what.partition(".")
         if what == "total":
             return lambda account: True
         if what in _SIDES:
             return lambda account: side_of(accounts.kind(account)) == what
-        if what == _DRIVER or (field == "kind" and value in KINDS):
-            kinds = DRIVER_KINDS if what == _DRIVER else (value,)
-            return lambda account: accounts.kind(account) in kinds
-        if field == "group" and value in GROUPS + (OTHER,):
-            return lambda account: profile.group_of.get(accounts.owner(account), OTHER) == value
-        if field == "role" and value in self._roles:
-            return lambda account: profile.role(account) == value
+        if what == _DRIVER:
+            return lambda account: accounts.kind(account) in DRIVER_KINDS
+        if value in self._fields.get(field, ()):
+            name_of = naming(self.profile, self._names, field)
+            return lambda account: name_of(account) == value
         if field == "library" and value and not value.endswith(tuple(f".{part}" for part in _PARTS)):
             return lambda account: _is_library(self._names.library(account), value)
         if what in self.owners:
@@ -243,8 +242,8 @@ class Meter:
         return None
 
     def _unknown(self, name: str) -> BudgetError:
-        held = ["total", *_SIDES, _DRIVER, *sorted(self.owners), *(f"group.{group}" for group in GROUPS)]
-        held += [f"kind.{kind}" for kind in KINDS] + [f"role.{role}" for role in self._roles] + list(_BALANCE)
+        held = ["total", *_SIDES, _DRIVER, *sorted(self.owners), *_BALANCE]
+        held += [f"{field}.{value}" for field, values in self._fields.items() for value in dict.fromkeys(values)]
         known = [f"{moment}.{what}" for moment in self._moments for what in held]
         known += [_GROWTH, _LEAK, *sorted(self._names.once(_counts))]
         near = difflib.get_close_matches(name[:_MAX_NAME], known, _N_SUGGESTIONS, 0.5)

@@ -7,7 +7,7 @@ repeated runs with their medians; every column is compared with the first. Rows 
 """
 
 from array import array
-from typing import Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+from typing import Callable, Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from jmassif.analysis.aggregate import Usage, aggregate, ledger, sum_of
 from jmassif.analysis.calltree import from_outer
@@ -157,13 +157,12 @@ def _distance(before: Dict[int, int], now: Dict[int, int]) -> int:
     if before.keys() <= now.keys() or now.keys() <= before.keys():
         return 0
 
-    def fit(distance: int) -> Tuple[int, int, int, int]:
+    def fit(distance: int) -> Tuple[int, int, int]:
         met = [line for line in before if line + distance in now]
-        alike = sum(before[line] == now[line + distance] for line in met)
-        return len(met), alike, -abs(distance), distance
+        return len(met), sum(before[line] == now[line + distance] for line in met), -abs(distance)
 
     largest, to = (sorted(lines, key=lambda line: -lines[line])[:_MOST_LINES] for lines in (before, now))
-    return max(fit(distance) for distance in {there - line for line in largest for there in to})[3]
+    return max(sorted({there - line for line in largest for there in to}), key=fit)
 
 
 def most_moved(first: Sequence[Places], last: Sequence[Places], of: _Pick, sign: int, least: float) -> Optional[Moved]:
@@ -175,19 +174,19 @@ def most_moved(first: Sequence[Places], last: Sequence[Places], of: _Pick, sign:
     def sum_of(runs: Sequence[Places], function: str) -> int:
         return median([sum(of(usage) for _, usage in run.get(function, {}).values()) for run in runs])
 
-    functions = {function: None for run in [*last, *first] for function in run}
+    functions = dict.fromkeys(function for run in [*last, *first] for function in run)
     sums = {function: (sum_of(first, function), sum_of(last, function)) for function in functions}
-    best = max(sums, key=lambda function: sign * (sums[function][1] - sums[function][0]), default=None)
-    if best is None or sign * (sums[best][1] - sums[best][0]) <= least:
+    best = max(sums, key=lambda function: sign * (sums[function][1] - sums[function][0]), default="")
+    of_all = Moved(best, False, *sums.get(best, (0, 0)))
+    if sign * of_all.change <= least:
         return None
     before, now = _bytes_of(first, best, of), _bytes_of(last, best, of)
     distance = _distance(before, now)
     before = {line + distance: n_bytes for line, n_bytes in before.items()}
     line = max({**before, **now}, key=lambda line: sign * (now.get(line, 0) - before.get(line, 0)))
     spots = [run.get(best, {}).get(line) for run in last] + [run.get(best, {}).get(line - distance) for run in first]
-    label = next((spot[0] for spot in spots if spot), None)
-    found = Moved(label or "", True, before.get(line, 0), now.get(line, 0))
-    return found if label and sign * found.change > least else Moved(best, False, *sums[best])
+    found = Moved(next(spot[0] for spot in spots if spot), True, before.get(line, 0), now.get(line, 0))
+    return found if sign * found.change > least else of_all
 
 
 # ---- stacks ----------------------------------------------------------------------------------
@@ -333,6 +332,10 @@ class Cell(NamedTuple):
     is_beyond_noise: Optional[bool]  # no run of either column reaches the other's; None: no repeated runs
 
 
+def _largest(usages: Iterable[Usage]) -> int:
+    return max(abs(of(usage)) for usage in usages for of in POOLS.values())
+
+
 class DifferenceRow(NamedTuple):
     key: Key
     cells: List[Cell]  # one a column
@@ -340,11 +343,11 @@ class DifferenceRow(NamedTuple):
     @property
     def change(self) -> int:
         """The largest of any column, in any pool: bytes."""
-        return max(abs(of(cell.change)) for cell in self.cells for of in POOLS.values())
+        return _largest(cell.change for cell in self.cells)
 
     @property
     def size(self) -> int:
-        return max(abs(of(cell.figures)) for cell in self.cells for of in POOLS.values())
+        return _largest(cell.figures for cell in self.cells)
 
 
 class View(NamedTuple):
@@ -396,9 +399,7 @@ class Difference(NamedTuple):
     columns: List[Column]
     moment: str
     facts: List[Fact]  # those that differ
-    ladders: List[
-        List[Ladder]
-    ]  # of each pool those of the typical runs, with the same rungs; a step back has negative bytes
+    ladders: List[List[Ladder]]  # of each pool those of the typical runs, with the same rungs
     views: List[View]
     findings: List[Finding]
     min_bytes: int  # rows that differ by less are in `other`

@@ -332,10 +332,6 @@ def _line(profile: Profile, names: Names, account: int) -> _Line:
     return _Line(profile.node_frame[node], profile.node_frame[profile.node_parent[node]], owner)
 
 
-def _label(names: Names, line: _Line) -> str:
-    return names.frame(line.frame) + (f", from {names.frame(line.caller)}" if line.caller else "")
-
-
 def _samples(profile: Profile, first: int, end: int, repeated: Optional[Iterations]) -> Tuple[List[int], List[float]]:
     """Indices of the snapshots that are looked at, and the progress of the run at each."""
     times = [snapshot.time for snapshot in profile.snapshots]
@@ -410,7 +406,7 @@ def _find_growth(profile: Profile, names: Names) -> Growth:
             begin = progress.index(rises[0][0]) - 1  # between two samples
             has_pages = any(profile.accounts.kind(account) in PAGE_KINDS for account in accounts)
             yield line, Leak(
-                label=_label(names, line),
+                label=names.frame(line.frame) + (f", from {names.frame(line.caller)}" if line.caller else ""),
                 frame=line.frame,
                 owner=line.owner,
                 bytes_per_step=_slope(progress[begin:], rises),

@@ -7,7 +7,7 @@ fail, `outcome_of` the end of any run. Sentences stand in render/failures.py and
 """
 
 import re
-from bisect import bisect_left, bisect_right
+from bisect import bisect_right
 from itertools import islice
 from typing import Dict, List, NamedTuple, Optional, Set, Tuple
 
@@ -301,8 +301,8 @@ def _hints(run: Profile, account: int, s: Situation, layout: Layout, verdict: st
 
 # The runtime's functions that ask the driver for memory.
 _RUNTIME_CALL = re.compile(r"cuda(?:Malloc\w*|HostAlloc|HostRegister|Free)")
-# Blocks in all the layouts of one trace: a few seconds' work.
-_MOST_PIECES = 1 << 18
+# A few seconds' work; a recorder writes a few hundred failures at most.
+_MOST_INCIDENTS = 100
 _MOST_INSIDE = 12  # frames of the runtime around the driver's call
 
 
@@ -339,24 +339,13 @@ def _positions(chain: List[Exhaustion]) -> Tuple[int, int, int]:
     return chain[0].position, last.position, last.outcome_position if last.outcome == "retried" else last.position
 
 
-def _last_chains(run: Profile) -> List[List[Exhaustion]]:
-    """As many as the budget has room for; the last one always. A recorder writes a few hundred events at most."""
-    chains = chains_of(run)
-    n_pieces = 0
-    for n_kept, chain in enumerate(reversed(chains)):
-        n_pieces += sum(position - 2 * bisect_left(run.frees, position) for position in set(_positions(chain)))
-        if n_kept and n_pieces > _MOST_PIECES:
-            return chains[-n_kept:]
-    return chains
-
-
 def incidents_of(run: Profile, names: Names) -> List[Incident]:
-    """In order of their first failures, computed once. Of very many among very many blocks, the last ones."""
+    """In order of their first failures, computed once; of very many the last ones."""
     return names.once(_incidents)
 
 
 def _incidents(run: Profile, names: Names) -> List[Incident]:
-    chains = _last_chains(run)
+    chains = chains_of(run)[-_MOST_INCIDENTS:]
     held = _held_at(run, {chain[-1].snapshot for chain in chains if chain[-1].snapshot is not None})
     positions = sorted({position for chain in chains for position in _positions(chain)})
     layout_of = dict(zip(positions, layouts(run, positions)))

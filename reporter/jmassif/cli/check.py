@@ -167,7 +167,12 @@ def write_junit(judged: Sequence[Checked]) -> Iterator[str]:
 
 
 def _json(verdict: Verdict) -> Dict[str, Any]:
-    figures = {"value": verdict.value, "limit": verdict.limit, "left": verdict.left, "within": verdict.is_kept}
+    figures: Dict[str, Any] = {
+        "value": verdict.value,
+        "limit": verdict.limit,
+        "left": verdict.left,
+        "within": verdict.is_kept,
+    }
     culprits = [
         {"label": one.label, "owner": one.owner, "bytes": one.bytes, "before": one.before, "rate": _rate(verdict, one)}
         for one in verdict.culprits

@@ -112,9 +112,9 @@ def sentences(difference: Difference, finding: Finding) -> List[str]:
     share = f", {change_of(before, now)}" if before and change_of(before, now) else ""
     verdict = f"{new} holds {size(abs(now - before))}{memory} {'more' if now > before else 'less'} than {old}"
     found = [f"{verdict} at {difference.moment}: {size(before)} → {size(now)}{share}."]
-    if finding.step:
-        key, change = finding.step
-        found.append(f"{_STEPS[key]} {'grew' if change > 0 else 'shrank'} by {size(abs(change))}.")
+    step = finding.step
+    if step:
+        found.append(f"{_STEPS[step.key]} {'grew' if step.change > 0 else 'shrank'} by {size(abs(step.change))}.")
     found += _line(finding)
     if finding.largest:
         named = ", ".join(f"{printable(name)} {growth(change)}" for name, change in finding.largest)
