@@ -122,7 +122,7 @@ def test_other_units_than_milliseconds_have_no_common_clock(unit: str) -> None:
         ends(trace, 100)
     job = joined(one, two)
     assert "milliseconds" in job.no_clock
-    assert job.peak().parts == job.timeline() == []
+    assert not job.peak().parts and not job.timeline()
     said = verdict(job)
     assert "2 processes: no sum, because" in said and "The largest is program (process 1): peak 1000 B." in said
 

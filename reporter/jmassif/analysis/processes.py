@@ -89,26 +89,21 @@ class Part(NamedTuple):
 
 
 class JobMoment(NamedTuple):
+    """The sum of all processes, in bytes."""
+
     time: int
-    parts: List[Part]  # of the processes that ran then
+    host: int = 0
+    device: int = 0
+    parts: Sequence[Part] = ()  # of the processes that ran at a peak
 
     def on(self, measure: str) -> int:
-        """The sum, in bytes."""
-        return sum(part.on(measure) for part in self.parts)
+        return {"total": self.host + self.device, "host": self.host, "device": self.device}[measure]
 
     def part_of(self, process: Process) -> Optional[Part]:
         return next((part for part in self.parts if part.process is process), None)
 
 
-class TimelineRow(NamedTuple):
-    """The largest sum of a millisecond."""
-
-    time: int
-    host: int
-    device: int
-
-
-def _parts_over_time(members: Sequence[Process]) -> Iterator[Tuple[TimelineRow, Dict[int, Part]]]:
+def _parts_over_time(members: Sequence[Process]) -> Iterator[Tuple[JobMoment, Dict[int, Part]]]:
     """The sum and its parts by member at each change; the page takes them in the same order (steps in runs/sum.js)."""
     # An event is of one process, or a reading (-1) of several. None: the process has ended.
     events: List[Tuple[int, int, int, Dict[int, Optional[Observed]], Dict[int, int]]] = []
@@ -137,7 +132,7 @@ def _parts_over_time(members: Sequence[Process]) -> Iterator[Tuple[TimelineRow, 
                 of_host = at.host if share is None else share + at.drivers
                 parts[index] = Part(members[index], at, of_host, at.device, share is not None)
                 host, device = host + of_host, device + at.device
-        yield TimelineRow(time, host, device), parts
+        yield JobMoment(time, host, device), parts
 
 
 class Processes:
@@ -146,7 +141,7 @@ class Processes:
     def __init__(self, members: Sequence[Process], no_clock: str) -> None:
         self.members = list(members)
         self.no_clock = no_clock  # why there is no common clock; "" if there is one
-        self._timeline: List[TimelineRow] = []
+        self._timeline: List[JobMoment] = []
         self._peaks: Dict[str, JobMoment] = {}
 
     @property
@@ -177,18 +172,15 @@ class Processes:
     def _walk(self) -> None:
         if self._peaks:
             return
-        self._peaks = {measure: JobMoment(0, []) for measure in MEASURES}
-        most = dict.fromkeys(MEASURES, 0)
+        self._peaks = dict.fromkeys(MEASURES, JobMoment(0))
         for row, parts in [] if self.no_clock else _parts_over_time(self.members):
-            total = row.host + row.device
             if not self._timeline or self._timeline[-1].time != row.time:
                 self._timeline.append(row)
-            elif total > self._timeline[-1].host + self._timeline[-1].device:
+            elif row.on("total") > self._timeline[-1].on("total"):
                 self._timeline[-1] = row
-            for measure, n_bytes in zip(MEASURES, (total, row.host, row.device)):
-                if n_bytes > most[measure]:
-                    most[measure] = n_bytes
-                    self._peaks[measure] = JobMoment(row.time, [parts[index] for index in sorted(parts)])
+            for measure, peak in self._peaks.items():
+                if row.on(measure) > peak.on(measure):
+                    self._peaks[measure] = row._replace(parts=[parts[index] for index in sorted(parts)])
 
     def peak(self, measure: str = "total") -> JobMoment:
         """The moment of the largest sum; without a common clock one without processes."""
@@ -199,8 +191,8 @@ class Processes:
     def main_peak(self) -> JobMoment:
         return self.peak(self.measures[-1])
 
-    def timeline(self) -> List[TimelineRow]:
-        """The sum over time; empty without a common clock."""
+    def timeline(self) -> List[JobMoment]:
+        """The largest sum of each millisecond; empty without a common clock."""
         self._walk()
         return self._timeline
 

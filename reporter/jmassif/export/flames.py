@@ -67,19 +67,19 @@ def _flames(job: Processes, view: View) -> _Flames:
 
 def write_folded(run: Profile, view: View) -> Iterator[str]:
     """The lines. Raises moments.SelectionError, as the others do."""
-    return _folded(join([("", run)]), view)
+    yield from _folded(join([("", run)]), view)
 
 
 def write_folded_range(job: Processes, view_of: Callable[[Profile], View], is_each: bool = False) -> Iterator[str]:
-    return _folded(job, view_of(job.members[0].profile))
+    yield from _folded(job, view_of(job.members[0].profile))
 
 
 def write_speedscope(run: Profile, view: View) -> Iterator[str]:
-    return _speedscope(join([("", run)]), view)
+    yield from _speedscope(join([("", run)]), view)
 
 
 def write_speedscope_range(job: Processes, view_of: Callable[[Profile], View], is_each: bool = False) -> Iterator[str]:
-    return _speedscope(job, view_of(job.members[0].profile))
+    yield from _speedscope(job, view_of(job.members[0].profile))
 
 
 def _folded(job: Processes, view: View) -> Iterator[str]:

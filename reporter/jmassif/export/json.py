@@ -16,16 +16,7 @@ from typing import Union, get_type_hints
 from jmassif.analysis.aggregate import VALUES, NamedUsage, by_name
 from jmassif.analysis.moments import Moment
 from jmassif.analysis.oom import Situation
-from jmassif.analysis.processes import (
-    MEASURES,
-    Adjustments,
-    Ended,
-    Part,
-    Processes,
-    TimelineRow,
-    build_job_report,
-    join,
-)
+from jmassif.analysis.processes import MEASURES, Adjustments, Ended, JobMoment, Part, Processes, build_job_report, join
 from jmassif.analysis.range_diff import Instant, RangeRow, between
 from jmassif.analysis.sizes import SizeTables
 from jmassif.analysis.summary import Ledger, Report, Usage, Whole, build_report, moment_of
@@ -47,6 +38,7 @@ _MEMBERS: Mapping[Any, Sequence[str]] = {
     Ended: ("process", "at_peak", "ledger_peak", "outcome"),
     Exhaustion: ("time", "thread", "account", "api", "error", "bytes", "figures"),
     Instant: ("name", "time"),
+    JobMoment: ("time", "host", "device"),
     Mark: ("time", "text"),
     Moment: ("name", "time"),
     Part: ("host", "device", "has_share"),
@@ -145,7 +137,7 @@ class Job(NamedTuple):
     is_discrete: bool
     no_clock: str
     peak: str
-    peaks: Dict[str, TimelineRow]
+    peaks: Dict[str, JobMoment]
     largest: int  # pid
     processes: List[Ended]
     ledger: Ledger
@@ -343,17 +335,16 @@ def write(profile: Profile, view: View) -> Iterator[str]:
 
 def write_job(job: Processes, view_of: Callable[[Profile], View], is_each: bool = False) -> Iterator[str]:
     made, measure = build_job_report(job), job.measures[-1]
-    peaks = {} if job.no_clock else {which: job.peak(which) for which in MEASURES}
     found = Job(
         job.is_discrete,
         job.no_clock,
         measure,
-        {which: TimelineRow(at.time, at.on("host"), at.on("device")) for which, at in peaks.items()},
+        {} if job.no_clock else {which: job.peak(which) for which in MEASURES},
         job.largest().pid,
         made.ended,
         made.ledger,
         made.adjustments,
-        {name: [getattr(row, name) for row in job.timeline()] for name in TimelineRow._fields},
+        {name: [getattr(row, name) for row in job.timeline()] for name in _MEMBERS[JobMoment]},
     )
     yield json.dumps({**data(Head("jmassif-job")), **data(found)})
 

@@ -10,7 +10,7 @@ import zlib
 from functools import lru_cache
 from typing import Dict, Iterator, List, Sequence, Tuple, Union
 
-from jmassif.analysis.aggregate import SampleFigures, samples
+from jmassif.analysis.aggregate import VALUES, SampleFigures, samples
 from jmassif.analysis.moments import Moment, select
 from jmassif.attribution.names import describe
 from jmassif.attribution.views import thread_naming
@@ -48,14 +48,8 @@ def _message(*fields: Tuple[int, Union[int, bytes]]) -> bytes:
 
 # ---- pprof ----
 
-# Name and unit, in the order of aggregate.VALUES.
-_SAMPLE_TYPES = (
-    ("inuse_space", "bytes"),
-    ("inuse_objects", "count"),
-    ("alloc_space", "bytes"),
-    ("alloc_objects", "count"),
-    ("temporary_objects", "count"),
-)
+# The names of VALUES there.
+_SAMPLE_TYPES = ("inuse_space", "inuse_objects", "alloc_space", "alloc_objects", "temporary_objects")
 
 # Fields of the message Profile.
 _SAMPLE_TYPE, _SAMPLE, _MAPPING, _LOCATION, _FUNCTION, _STRING = 1, 2, 3, 4, 5, 6
@@ -157,7 +151,7 @@ def _about(profile: Profile, at: Moment, strings: _Strings) -> Iterator[bytes]:
     command, creator = profile.manifest.get("command", ""), f"jmassif {__version__}"
     for comment in (command, creator, f"inuse: {at.name} ({moment(at.time, profile.time_unit)})"):
         yield _message((_COMMENT, strings[comment]))
-    yield _message((_DEFAULT_SAMPLE_TYPE, strings[_SAMPLE_TYPES[0][0]]))
+    yield _message((_DEFAULT_SAMPLE_TYPE, strings[_SAMPLE_TYPES[0]]))
 
 
 def _pieces(profile: Profile, view: View) -> Iterator[bytes]:
@@ -166,7 +160,7 @@ def _pieces(profile: Profile, view: View) -> Iterator[bytes]:
     if any(sum(column) > _LARGEST for column in zip(*(figures for _, figures in rows))):
         raise FormatError("a sum is beyond 63 bits, which pprof cannot hold: choose another format")
     strings = _Strings({"": 0})
-    for name, unit in _SAMPLE_TYPES:
+    for name, (_, unit) in zip(_SAMPLE_TYPES, VALUES.values()):
         yield _message((_SAMPLE_TYPE, _message((1, strings[name]), (2, strings[unit]))))
     yield from _frames(profile, strings)
     yield from _samples(profile, rows, strings)

@@ -199,7 +199,7 @@ def write(job: Processes, view_of: Callable[[Profile], View], is_each: bool = Fa
     """The report's lines; `is_each` adds the reports of all processes, not of the largest one only. Raises SelectionError."""
     made, largest = build_job_report(job), job.largest()
     view = view_of(largest.profile)
-    points = [Point(*row, row.host + row.device) for row in job.timeline()]
+    points = [Point(row.time, row.host, row.device, row.on("total")) for row in job.timeline()]
     lines = _headline(made) + _notes(made) + graph(points, job.is_discrete, "ms", view)
     lines += _table(made, view.is_brief) + _by_owner(made, view.is_brief)
     yield from lines
