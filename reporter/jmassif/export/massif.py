@@ -176,7 +176,11 @@ def write(profile: Profile, view: View) -> Iterator[str]:
     indices = _thin_out(entries, wanted + [len(entries) - 1, 0], limit)
     frequency = max(1, int(profile.option("detailed-freq", _DEFAULT_DETAILED_FREQ)))
     names = Names(profile)
-    label = lru_cache(maxsize=None)(lambda frame: _label(profile, names, frame))
+
+    @lru_cache(maxsize=None)
+    def label(frame: int) -> str:
+        return _label(profile, names, frame)
+
     levels = _levels(profile, names, view)
     shape = Shape(levels, label, names.folding, view.threshold, view.fold == "internal", _MAX_FRAMES)
     yield from _header(profile)

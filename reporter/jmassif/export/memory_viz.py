@@ -40,7 +40,7 @@ class _Dictionaries:
         @lru_cache(maxsize=None)
         def stack(node: int) -> List[_Dict]:
             """The innermost frame first."""
-            return [frame(id_) for id_ in profile.stack(node)]
+            return list(map(frame, profile.stack(node)))
 
         self._profile = profile
         self._by = by
