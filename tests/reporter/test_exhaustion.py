@@ -345,9 +345,14 @@ def test_json_has_each_with_its_figures() -> None:
     assert [hint["action"] for hint in first["hints"]] == ["expandable-segments", "max-split-size"]
     layout = report["layouts"][0]
     assert layout["incident"] == 1
-    assert [(segment["address"], segment["bytes"], segment["parts"]) for segment in layout["segments"]] == [
-        (address, 200 * MIB, [[0, 80 * MIB, 0], [80 * MIB, 40 * MIB, 2], [120 * MIB, 80 * MIB, 0]])
-        for address in ("10000000", "20000000")
+    assert [(segment["address"], segment["bytes"]) for segment in layout["segments"]] == [
+        (0x10000000, 200 * MIB),
+        (0x20000000, 200 * MIB),
+    ]
+    assert [tuple(part.values()) for part in layout["segments"][0]["parts"]] == [
+        (0, 80 * MIB, 0),
+        (80 * MIB, 40 * MIB, 2),
+        (120 * MIB, 80 * MIB, 0),
     ]
     assert first["tries"][0]["account"] in {row[0] for row in report["accounts"]["rows"]}
     reasons = {snapshot["time"]: snapshot["reason"] for snapshot in report["snapshots"]}

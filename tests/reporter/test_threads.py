@@ -117,7 +117,7 @@ def test_json_has_the_numbers_and_the_names(trace: Path) -> None:
     frames = [dict(zip(columns, row)) for row in data["frames"]["rows"]]
     threads = {frame["line"]: frame["name"] for frame in frames if frame["type"] == "t"}
     assert threads == {1: "main thread", 2: "thread loader", 3: "thread loader", 4: "thread 4"}
-    assert {row["name"] for row in data["table"]["rows"]} == {"main thread", "loader", "thread 4", NO_THREAD}
+    assert {row["name"] for row in data["table"]} == {"main thread", "loader", "thread 4", NO_THREAD}
 
 
 @pytest.mark.parametrize("options", [["--by=thread"], ["--include=thread:a"], ["--format=csv", "--by=thread"]])

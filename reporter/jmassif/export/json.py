@@ -14,6 +14,7 @@ from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Named
 from typing import Union, get_type_hints
 
 from jmassif.analysis.aggregate import VALUES, NamedUsage, by_name
+from jmassif.analysis.device_memory import Segment
 from jmassif.analysis.moments import Moment
 from jmassif.analysis.oom import Situation
 from jmassif.analysis.processes import MEASURES, Adjustments, Ended, JobMoment, Part, Processes, build_job_report, join
@@ -46,6 +47,7 @@ _MEMBERS: Mapping[Any, Sequence[str]] = {
     Process: ("pid", "run_id", "command", "relation", "parent", "begin", "end"),
     Region: ("text", "thread", "depth", "begin", "end"),
     Situation: Situation._fields + ("missing",),
+    Segment: ("address", "bytes", "account", "parts"),
     Snapshot: ("id", "time", "reason", "host", "device", "by_kind"),
 }
 
@@ -64,29 +66,11 @@ class Columns(NamedTuple):
     rows: List[List[Any]]
 
 
-class SegmentRow(NamedTuple):
-    address: str  # hexadecimal
-    bytes: int
-    account: int
-    parts: List[Tuple[int, int, int]]  # offset, bytes, account; 0: a hole
-
-
 class FailedLayout(NamedTuple):
     """Device memory when an allocation failed."""
 
     incident: int  # from 1, in out_of_memory
-    segments: List[SegmentRow]
-
-
-class Table(NamedTuple):
-    by: str
-    rows: List[NamedUsage]
-
-
-class FailureRow(NamedTuple):
-    api: str
-    code: int
-    calls: int
+    segments: List[Segment]
 
 
 class RangePartTables(NamedTuple):
@@ -115,7 +99,8 @@ class Rest(NamedTuple):
     layouts: List[FailedLayout]
     range: RangeTables
     sizes: SizeTables
-    table: Table
+    by: str
+    table: List[NamedUsage]
     peaks: List[Peak]
     snapshots: List[Snapshot]
     timeline: Dict[str, List[int]]
@@ -125,7 +110,7 @@ class Rest(NamedTuple):
     region_sums: List[RegionSum]
     scopes: List[Scope]
     scope_sums: List[ScopeSum]
-    failures: List[FailureRow]
+    failures: Columns
     counters: Dict[str, int]
     objects: List[LoadedObject]
     accounts: Columns
@@ -254,16 +239,6 @@ def _report(report: Report) -> Iterator[str]:
         yield _member(name, value, report.wholes if name in _WITH_SHARES else ())
 
 
-def _layouts(report: Report) -> Iterator[str]:
-    """Parts come by the hundred thousand, and are plain: data() would take long."""
-    for number, layout in report.failed_layouts():
-        segments = [
-            {"address": f"{each.address:x}", "bytes": each.bytes, "account": each.account, "parts": each.parts}
-            for each in layout.segments
-        ]
-        yield json.dumps({"incident": number, "segments": segments})
-
-
 def _range(job: Processes, view: View) -> RangeTables:
     assert view.range is not None
     found = between(job, *view.range)
@@ -295,7 +270,8 @@ def _frames(profile: Profile, names: Names) -> Iterator[Sequence[Any]]:
 def _events(run: Profile) -> Iterator[str]:
     """Totals over time, and events in the run."""
     yield from _rows("peaks", [run.peaks[which] for which in PEAKS if which in run.peaks])
-    yield from _rows("failures", (FailureRow(*call, n) for call, n in run.failures.items()))
+    failures = ((unicode_text(api), code, n) for (api, code), n in run.failures.items())
+    yield from _table("failures", ["api", "code", "calls"], failures)
     for name in ("snapshots", "marks", "regions", "scopes", "objects"):
         yield from _rows(name, getattr(run, name))
     for name in ("region_sums", "scope_sums"):
@@ -311,14 +287,13 @@ def write(profile: Profile, view: View) -> Iterator[str]:
     report = build_report(profile, at, names)
     yield _text(Head("jmassif"))[:-1]
     yield from _report(report)
-    yield from _rows("layouts", _layouts(report), str)
+    yield from _rows("layouts", (FailedLayout(number, layout.segments) for number, layout in report.failed_layouts()))
     if view.range is not None:
         yield _member("range", _range(join([("", profile)]), view))
     if view.sizes:
         yield _member("sizes", report.sizes(report.at))
-    yield f',"table":{{"by":"{view.by}"'
-    yield from _rows("rows", by_name(profile, at.composition, naming(profile, names, view.by, view.fold != "none")))
-    yield "}"
+    yield _member("by", view.by)
+    yield from _rows("table", by_name(profile, at.composition, naming(profile, names, view.by, view.fold != "none")))
     yield from _events(profile)
     columns = ["account", "stack", "kind", "owner", "role", *(name.replace("-", "_") for name in VALUES)]
     yield from _table("accounts", columns, _accounts(profile, at))
