@@ -266,17 +266,14 @@ def test_what_takes_long_to_make_says_so_until_it_is_there(is_shown: bool, monke
     monkeypatch.setattr(sys, "stderr", screen)
 
     def slow() -> Iterator[str]:
-        for text in ("first", "second"):
-            if text == "first" or not is_shown:
-                assert screen.is_written.wait(60), "nothing was said"
-            yield text
-            screen.is_written.clear()
+        assert screen.is_written.wait(60), "nothing was said"
+        yield from ("first", "second")
 
     seen = []
     for line in while_working(slow(), "the page", is_shown):
         seen.append((line, screen.getvalue().endswith("\r\x1b[K")))
     assert seen == [("first", is_shown), ("second", is_shown)]
-    assert re.match(r"\r\x1b\[Kmaking the page, \d+ s", screen.getvalue()) and screen.getvalue().endswith("\r\x1b[K")
+    assert re.match(r"\r\x1b\[Kmaking the page", screen.getvalue()) and screen.getvalue().endswith("\r\x1b[K")
 
 
 def test_what_fails_takes_its_sign_of_life_away(monkeypatch: "pytest.MonkeyPatch") -> None:
@@ -320,7 +317,7 @@ def test_without_a_terminal_nothing_is_said(monkeypatch: "pytest.MonkeyPatch") -
 def test_every_report_has_a_sign_of_life_that_leaves_no_trace(options: List[str], trace: Path, tmp_path: Path) -> None:
     words = [word.format(tmp_path) for word in options]
     shown = on_terminal(trace, *words, "--color=never", **waiting(0.0))
-    assert re.search(r"\r\x1b\[Kmaking the report, \d+ s", shown)
+    assert re.search(r"\r\x1b\[Kmaking the report", shown)
     assert settled(shown) == settled(on_terminal(trace, *words, "--color=never"))
 
 

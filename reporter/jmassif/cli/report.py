@@ -85,25 +85,21 @@ FORMATS = {
 }
 EXPORTS = tuple(name for name in FORMATS if name not in ("text", "html"))
 
-# The function below jmassif that writes one process in a format; that of several processes; that of a range over several.
+# The functions below jmassif that write one process in a format, several processes, and a range over several, where they are not
+# export.FORMAT.write and none.
 _WRITERS = {
     "text": ("render.text.write", "render.job.write", "render.ranges.write"),
     "html": ("html.page.write", "html.page.write_several", ""),
-    "massif": ("export.massif.write", "", ""),
     "json": ("export.json.write", "export.json.write_job", "export.json.write_range"),
-    "csv": ("export.csv.write", "", ""),
     "folded": ("export.flames.write_folded", "", "export.flames.write_folded_range"),
     "speedscope": ("export.flames.write_speedscope", "", "export.flames.write_speedscope_range"),
-    "pprof": ("export.pprof.write", "", ""),
-    "perfetto": ("export.perfetto.write", "", ""),
-    "memory-viz": ("export.memory_viz.write", "", ""),
-    "plot": ("export.plot.write", "", ""),
 }
 
 
 def writer(format_: str, is_of_several: bool = False, is_range: bool = False) -> Any:
-    """The function that writes a format; None if the format has one process. Its module is imported now, and no other's."""
-    module, _, name = _WRITERS[format_][(1 + is_range) * is_of_several].rpartition(".")
+    """The function that writes a format, None if the format has one process alone. Imports its module, and no other's."""
+    functions = _WRITERS.get(format_, (f"export.{format_.replace('-', '_')}.write", "", ""))
+    module, _, name = functions[(1 + is_range) * is_of_several].rpartition(".")
     return getattr(import_module(f"jmassif.{module}"), name) if name else None
 
 
@@ -233,9 +229,8 @@ def _check_options(arguments: argparse.Namespace) -> None:
 
 def _check_number(arguments: argparse.Namespace, n_traces: int) -> None:
     """Raises Problem if there are several traces, and what is asked for is of one process."""
-    several = _WRITERS[arguments.format][2 if _range(arguments) else 1]
-    option = "--sizes" if arguments.sizes else "" if several else f"--format={arguments.format}"
-    if n_traces > 1 and option:
+    if n_traces > 1 and (arguments.sizes or not writer(arguments.format, True, bool(_range(arguments)))):
+        option = "--sizes" if arguments.sizes else f"--format={arguments.format}"
         raise Problem(f"{option} is for one process: name one trace ({n_traces} are named)")
 
 

@@ -108,10 +108,7 @@ class StatusLine:
 
     def show(self, text: str) -> None:
         self._next = time.monotonic() + _BETWEEN_SECONDS
-        self._is_shown = True
-        self._write(text)
-
-    def _write(self, text: str) -> None:
+        self._is_shown = bool(text)
         sys.stderr.write(f"\r\x1b[K{text}")
         sys.stderr.flush()
 
@@ -120,7 +117,7 @@ class StatusLine:
 
     def __exit__(self, *exception: object) -> None:
         if self._is_shown:
-            self._write("")
+            self.show("")
 
 
 def bar(part: float) -> str:
@@ -142,31 +139,24 @@ class ProgressBar(StatusLine):
             self.show(f"reading {self._name} {state}")
 
 
-def _count(what: str, line: StatusLine, is_over: threading.Event) -> None:
-    begin = time.monotonic()
-    wait = _QUIET_SECONDS
-    with line:
-        while not is_over.wait(wait):
-            line.show(f"making {what}, {time.monotonic() - begin:.0f} s")
-            wait = _BETWEEN_SECONDS
-
-
 def while_working(pieces: Iterable[_Piece], what: str, is_shown: bool) -> Iterator[_Piece]:
-    """The pieces of a report, and on standard error the seconds that they take; until the first, where they are shown on the terminal."""
-    line, is_over = StatusLine(), threading.Event()
-    thread = threading.Thread(target=_count, args=(what, line, is_over), daemon=True)
-    if line.is_on:
-        thread.start()
+    """The pieces of a report. If they take long, a line on standard error says so; until the first, where they are shown on the terminal."""
+    with StatusLine() as line:
+        timer = threading.Timer(_QUIET_SECONDS, line.show, [f"making {what}"])
+        timer.daemon = True
+        if line.is_on:
+            timer.start()
 
-    def stop() -> None:
-        is_over.set()
-        if thread.is_alive():
-            thread.join()
+        def stop() -> None:
+            timer.cancel()
+            if timer.is_alive():
+                timer.join()
 
-    try:
-        for piece in pieces:
-            if is_shown:
-                stop()
-            yield piece
-    finally:
-        stop()
+        try:
+            for piece in pieces:
+                if is_shown:
+                    stop()
+                    line.__exit__()
+                yield piece
+        finally:
+            stop()
