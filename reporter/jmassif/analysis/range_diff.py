@@ -18,7 +18,7 @@ from jmassif.analysis.processes import Processes
 from jmassif.attribution.names import Names
 from jmassif.attribution.views import naming
 from jmassif.model.process_tree import REPLACED, Process
-from jmassif.model.records import side_of
+from jmassif.model.records import Account, side_of
 from jmassif.model.run import Profile
 from jmassif.units import moment, printable
 
@@ -235,25 +235,19 @@ def _places(run: Profile, first: Moment, second: Moment) -> Dict[int, RangeRow]:
         run.lifetime(snapshot_by(run, at.time) if at.snapshot is None else at.snapshot) for at in (first, second)
     )
     nothing = (0, 0)
-    known: Dict[Tuple[int, str, str], int] = {}
+    first_of: Dict[Account, int] = {}
     sums: Dict[int, List[int]] = {}
-    for account, (node, kind, owner) in enumerate(run.accounts):
-        if side_of(kind) is None:
+    for account, of in enumerate(run.accounts):
+        if side_of(of.kind) is None:
             continue
-        is_block = kind != "heap-overhead"
-        before, after = first.composition.get(account, nothing), second.composition.get(account, nothing)
-        row = (
-            before[0],
-            after[0],
-            end.bytes[account] - begin.bytes[account],
-            before[1] * is_block,
-            after[1] * is_block,
-            (end.blocks[account] - begin.blocks[account]) * is_block,
-            (end.temporaries[account] - begin.temporaries[account]) * is_block,
-        )
+        held = first.composition.get(account, nothing), second.composition.get(account, nothing)
+        n_bytes, blocks, temporaries = (after[account] - before[account] for before, after in zip(begin, end))
+        row = [held[0][0], held[1][0], n_bytes, held[0][1], held[1][1], blocks, temporaries]
+        if of.kind == "heap-overhead":
+            row[3:] = [0, 0, 0, 0]
         if any(row):
-            place = known.setdefault((node, kind, owner), account)
-            sums[place] = [mine + more for mine, more in zip(sums[place], row)] if place in sums else list(row)
+            place = first_of.setdefault(of, account)
+            sums[place] = [mine + more for mine, more in zip(sums.get(place, [0] * len(row)), row)]
     found = {}
     for place, figures in sums.items():
         change, is_host = _change(*figures[:3]), side_of(run.accounts.kind(place)) == "host"
