@@ -128,7 +128,7 @@ def test_events_tell_of_failures_peaks_and_marks(tmp_path: Path) -> None:
     texts = [event.text for event in run.report("held", 1).events]
     assert texts[0] == r"mark: epoch\x1b[2J 1"
     assert texts[1] == "out of memory: cudaMalloc, 512 MiB asked for, at take (a.c:5)"
-    assert texts[2:] == ["peak: 300 MiB", "ended, status 3"]
+    assert texts[2:] == ["peak: 300 MiB", "exit status 3"]
 
 
 def test_a_process_that_was_killed_is_said_to_be_gone(tmp_path: Path) -> None:
@@ -198,10 +198,10 @@ def test_a_process_that_calls_exec_is_shown_as_its_next_program(tmp_path: Path) 
     program(2, 9000).save(tmp_path, f"jmassif.out.{os.getpid()}.2")
     watching.family.settle()
     watching.screen()
-    assert [run.state for run in watching.family.runs] == ["became another program", "running"]
+    assert [run.state for run in watching.family.runs] == ["became another program (exec)", "running"]
     assert watching.screen().report.pools[0].host == 9000 and watching.screen().report.lines[0].name == "main2 (a.c:9)"
     watching.press("tab")
-    assert watching.screen().report.state == "became another program"
+    assert watching.screen().report.state == "became another program (exec)"
 
 
 def test_growth_is_that_of_the_last_ten_seconds_of_the_run(tmp_path: Path) -> None:

@@ -191,7 +191,7 @@ def test_a_pipe_is_followed_to_its_end() -> None:
             pipe.write(SMALL[begin : begin + 30000])
             read_all(run)
     read_all(run)
-    assert run.follower.is_over and run.state == "ended, status 0" and len(run.profile.snapshots) > n_snapshots > 0
+    assert run.follower.is_over and run.state == "exit status 0" and len(run.profile.snapshots) > n_snapshots > 0
     os.close(reading)
 
 

@@ -83,7 +83,7 @@ def test_a_growing_trace_in_a_terminal(tmp_path: Path, terminal: Any) -> None:
     assert "memory  [" in first and "LINE" in first
     with path.open("ab") as file:
         file.write(b"".join(parts[5:]))
-    last = screen.wait(lambda text: "ended, status 0" in text)
+    last = screen.wait(lambda text: "exit status 0" in text)
     assert last != first
     screen.keys("s")
     screen.wait(lambda text: "LINE, by growth" in text)
@@ -124,7 +124,7 @@ def test_an_interrupt_leaves_the_terminal_as_it_was(path: Path, terminal: Any) -
 
 def test_a_trace_on_standard_input_leaves_the_keys_to_the_terminal(path: Path, terminal: Any) -> None:
     screen = terminal("-", fed=f"(cat {path}; sleep 1000) |")
-    screen.wait(lambda text: "ended, status 0" in text)
+    screen.wait(lambda text: "exit status 0" in text)
     screen.keys("q")
     screen.wait(lambda text: "LADDER" not in text)
 
@@ -162,4 +162,4 @@ def test_one_frame_is_printed(path: Path, monkeypatch: Any) -> None:
     done = jmassif("top", "--once", path)
     lines = done.out.splitlines()
     assert done.status == 0 and not done.err and len(lines) <= 30 and max(map(len, lines)) <= 100
-    assert "\x1b" not in done.out and "ended, status 0" in lines[0] and any(line.startswith("LADDER") for line in lines)
+    assert "\x1b" not in done.out and "exit status 0" in lines[0] and any(line.startswith("LADDER") for line in lines)

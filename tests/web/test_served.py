@@ -116,7 +116,7 @@ def test_the_page_goes_on_with_the_run(serve: Any, tmp_path: Path, capsys: Any) 
         # Whoever looks around in peace is told of what is new, and shown it when they want.
         ["click", ".live input"],
         ["append", str(path), b"".join(parts[41:]).decode()],
-        ["until", f"{now}.includes('ended, status 0')", _PATIENCE_MS],
+        ["until", f"{now}.includes('exit status 0')", _PATIENCE_MS],
         ["evaluate", n_moments],
         ["click", ".live input"],
         ["until", f"{n_moments} === {n_at_end}", _PATIENCE_MS],

@@ -31,8 +31,7 @@ except ImportError:  # not every Python has it
     curses = None  # type: ignore[assignment]
 
 _MOST_LINES = 200  # to scroll through
-_PAGE = 5
-_STEPS = {"up": -1, "down": 1, "page up": -_PAGE, "page down": _PAGE}
+_STEPS = {"up": -1, "down": 1, "page up": -5, "page down": 5}
 
 
 def _process(run: LiveRun) -> Process:
@@ -133,8 +132,7 @@ def _print_once(watching: Watching) -> None:
     while any(run.follower.fileno() is not None for run in watching.family.runs):
         time.sleep(0.05)
         watching.family.settle()
-    size = shutil.get_terminal_size()
-    lines = frame(watching.screen(), size.columns, size.lines)
+    lines = frame(watching.screen(), *shutil.get_terminal_size())
     common.write(coloured(lines) if wants_colour("auto", sys.stdout) else lines, None)
 
 

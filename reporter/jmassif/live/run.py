@@ -23,6 +23,7 @@ from jmassif.analysis.aggregate import Usage, UsageRow
 from jmassif.analysis.ladder import Ladder, ladders
 from jmassif.analysis.moments import Moment, main_peak
 from jmassif.analysis.oom import call_of, is_pytorch
+from jmassif.analysis.run_info import ending
 from jmassif.attribution.blame import NO_SYMBOLS, Innermost, Sites, base_name
 from jmassif.attribution.names import describe
 from jmassif.attribution.packages import INSTALLED, OWN
@@ -193,7 +194,7 @@ class Totals(TailBuilder):
 
 # ---- runs -------------------------------------------------------------------------------------
 
-_MOST_EVENTS = 100
+_MOST_EVENTS = 20
 ORDERS = ("held", "grown", "device", "host")  # of lines
 
 
@@ -324,16 +325,12 @@ class LiveRun(Followed):
     def state(self) -> str:
         """In words."""
         profile = self.profile
-        if profile.end is not None:
-            if profile.end.reason == "signal":
-                return f"ended by signal {profile.end.code}" if profile.end.code else "ended by a signal"
-            return f"ended, status {profile.end.code}"
+        if profile.is_complete:
+            return ending(profile)
         if not self.follower.has_begun:
             return "waiting for the trace"
         if not self.follower.is_all:
             return f"reading, {100 * self.follower.share_read:.0f} %" if self.follower.fileno() is None else "reading"
-        if profile.snapshots and profile.snapshots[-1].reason == "exec":
-            return "became another program"
         is_here = is_of_this_machine(profile.manifest) and "process" in profile.manifest
         if is_here and not process_is_there(profile.manifest):
             return "killed (no end record)"
@@ -417,7 +414,6 @@ class Family:
     """Raises TraceError for a name that cannot be followed from the beginning."""
 
     def __init__(self, names: Sequence[str], has_sums: bool = True) -> None:
-        """`has_sums`: see LiveRun."""
         self._has_sums = has_sums
         self.runs = [LiveRun(name, has_sums) for name in names]
         self.lost: List[str] = []  # runs that cannot be followed any further, with the reason
@@ -435,7 +431,14 @@ class Family:
         reading = list(self.runs)
         while reading and time.monotonic() < begin + seconds:
             for run in reading:
-                self._poll(run)
+                try:
+                    run.poll()
+                except TraceError as error:
+                    if len(self.runs) == 1:
+                        raise
+                    self.lost.append(f"{run.name}: {error}")
+                    run.follower.close()
+                    self.runs.remove(run)
             reading = [run for run in reading if run in self.runs and not run.follower.is_all]
 
     def settle(self) -> None:
@@ -445,16 +448,6 @@ class Family:
             n_runs = len(self.runs)
             self.poll(1e9)
             self._look()
-
-    def _poll(self, run: LiveRun) -> None:
-        try:
-            run.poll()
-        except TraceError as error:
-            if len(self.runs) == 1:
-                raise
-            self.lost.append(f"{run.name}: {error}")
-            run.follower.close()
-            self.runs.remove(run)
 
     # ---- children ------------------------------------------------------------------------------------
 

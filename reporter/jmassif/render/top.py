@@ -102,7 +102,7 @@ def _heading(text: str) -> Line:
 def _title(screen: Screen, width: int) -> Line:
     report = screen.report
     state = f"{'PAUSED, ' if screen.is_paused else ''}{report.state}, {moment(report.now.time, report.unit)}"
-    role = "" if report.is_running or report.state == "ended, status 0" else roles.WARNING
+    role = "" if report.is_running or report.state == "exit status 0" else roles.WARNING
     room = max(0, width - width_of(state) - 2)
     return Line(_heading(fit(f"jmassif top  {report.pid or ''}  {report.command}", room)), "  ", (state, role))
 
