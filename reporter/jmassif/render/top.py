@@ -17,7 +17,6 @@ from jmassif.render.ladder import rows_of
 from jmassif.render.layout import Line, Part
 from jmassif.units import growth, moment, percent, printable, size
 
-
 OTHERS = "#"
 FREE = "."
 _ROLE_OF = {HOST: roles.HOST, DEVICE: roles.DEVICE}
