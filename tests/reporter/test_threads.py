@@ -68,7 +68,7 @@ def test_the_text_tells_how_many_had_a_name_what_they_hold_and_what_they_had_in_
     words = [line.split() for line in lines[begin + 2 : begin + 6]]
     assert words[0][:2] == ["(no", "thread)"]
     assert words[1] == ["thread", "4", "3.81", "MiB", "1", "4,000,000", "7.4", "%", "8,000,000"]
-    assert words[2] == ["loader", "2", "312", "KiB", "2", "320,000", "0.6", "%", "640,000"]
+    assert words[2] == ["loader", "312", "KiB", "2", "320,000", "0.6", "%", "2", "640,000"]
     assert words[3][:2] == ["main", "thread"]
     unfolded = jm_print("--by=thread", "--fold=none", "--threshold=0", trace).out
     assert "loader (thread 2)" in unfolded and "make (a.c:5)" in unfolded

@@ -11,7 +11,6 @@ from jmassif.analysis.aggregate import Usage, aggregate, columns_by, sum_of
 from jmassif.analysis.leaks import NOT_FREED, Growth, importing
 from jmassif.analysis.moments import Moment, select
 from jmassif.attribution.names import Names
-from jmassif.attribution.packages import OWN
 from jmassif.attribution.views import Location, charges, totals
 from jmassif.model.records import TENSOR, LiveBytesByAccount
 from jmassif.model.run import Profile
@@ -240,11 +239,8 @@ class HotSpot(NamedTuple):
 
     label: str  # safe to show
     bytes: int
-    whole: int  # bytes of the memory space
-    pool: str  # "host", "device", or "" where they are one
     owners: List[Tuple[str, int]]  # the largest first
     is_yours: bool  # the memory is of an owner of yours, or cached for one
-    is_own_line: bool  # a line of the program's own
     is_import: bool  # most of its memory was left by imports
     imports: Optional[Imports]  # elsewhere, if that is much
 
@@ -293,11 +289,8 @@ def hot_spot(profile: Profile, names: Names, places: Places, space: str = "") ->
     return HotSpot(
         label=_label(names, largest),
         bytes=n_bytes,
-        whole=whole,
-        pool=space,
         owners=sorted(owners.items(), key=lambda item: (-item[1], item[0])),
         is_yours=counts is is_mine,
-        is_own_line=isinstance(largest, int) and names.folding.internal(largest).rank == OWN,
         is_import=is_import,
         imports=None if is_import else _imports(names, places, space, max(n_bytes, _LEAST_IMPORTED * whole)),
     )

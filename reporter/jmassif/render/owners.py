@@ -3,7 +3,7 @@
 
 from typing import List, NamedTuple, Sequence
 
-from jmassif.analysis.aggregate import Ledger, NamedUsage, Usage, UsageRow, by_name, sum_of
+from jmassif.analysis.aggregate import Ledger, Usage, UsageRow, by_name, sum_of
 from jmassif.analysis.summary import Report
 from jmassif.attribution.views import NO_THREAD, Threads, naming
 from jmassif.render.layout import SUM, Column, Line, Lines, Table, heading, paragraph
@@ -23,9 +23,12 @@ class _Row(NamedTuple):
     label: str
     usage: Usage
     role: str = ""
+    more: Sequence[str] = ()  # cells of further columns
 
 
-def _table(sides: Sequence[str], is_sum: bool, rows: Sequence[_Row], total: Usage) -> Lines:
+def _table(
+    sides: Sequence[str], is_sum: bool, rows: Sequence[_Row], total: Usage, more: Sequence[Column] = ()
+) -> Lines:
     """Where the memory spaces add up (`is_sum`), the sum in bytes and its share follow; else each space has its shares."""
     width = max([12] + [len(row.label) + 1 for row in rows])
     share = Column("share", 9)
@@ -34,7 +37,7 @@ def _table(sides: Sequence[str], is_sum: bool, rows: Sequence[_Row], total: Usag
         columns += [Column(side, 9), Column("blocks", 11)] + ([] if is_sum else [share])
     if is_sum:
         columns += [Column("bytes" if len(sides) == 1 else "total (bytes)", 17), share]
-    table = Table(*columns)
+    table = Table(*columns, *more)
 
     def line(row: _Row) -> str:
         cells = [row.label]
@@ -45,7 +48,7 @@ def _table(sides: Sequence[str], is_sum: bool, rows: Sequence[_Row], total: Usag
                 cells.append(percent(n_bytes, total.on(side)) if n_bytes else "")
         if is_sum:
             cells += [f"{row.usage.bytes:,}", percent(row.usage.bytes, total.bytes)]
-        return Line((table.row(*cells), row.role))
+        return Line((table.row(*cells, *row.more), row.role))
 
     return [table.head, *map(line, rows)]
 
@@ -99,34 +102,24 @@ def by_role(report: Report, view: View) -> Lines:
 
 def by_thread(report: Report, view: View) -> Lines:
     """A row a name; with --fold=none a row a thread. Empty without threads in the trace, or if one alone did everything."""
-    profile, sides, is_together = report.profile, report.run.sides, view.fold != "none"
+    profile, is_together = report.profile, view.fold != "none"
     if not profile.has_threads:
         return []
     threads = Threads(profile)
     rows = by_name(profile, report.at.composition, naming(profile, report.names, "thread", is_together))
     if not rows:
         return []
-    total = sum(row.held.bytes for row in rows)
     most = _THREADS_SHOWN if view.by == "thread" and view.is_brief else view.most()
     shown = rows[:most] if len(rows) > most + 1 else rows
-    table = Table(
-        Column("", max(20, *(len(row.name) + 1 for row in shown)), align="<"),
-        Column("threads", 8),
-        *(column for side in sides for column in (Column(side, 10), Column("blocks", 11))),
-        Column("bytes" if len(sides) == 1 else "total (bytes)", 17),
-        Column("share", 9),
-        Column("allocated in all", 18),
-    )
-
-    def line(row: NamedUsage) -> str:
-        many = threads.sharing[row.name] if is_together else 0
-        cells = [row.name, f"{many:,}" if many > 1 else ""]
-        for side in sides:
-            n_bytes, blocks = row.held.on(side), row.held.blocks_on(side)
-            cells += [size(n_bytes) if n_bytes else "-", f"{blocks:,}" if blocks else ""]
-        return table.row(*cells, f"{row.held.bytes:,}", percent(row.held.bytes, total), f"{row.allocated.bytes:,}")
-
-    lines = heading(f"By thread, at {report.at.name}") + [table.head, *map(line, shown)]
+    entries = []
+    for row in shown:
+        sharing = threads.sharing[row.name] if is_together else 0
+        entries.append(
+            _Row(row.name, row.held, "", (f"{sharing:,}" if sharing > 1 else "", f"{row.allocated.bytes:,}"))
+        )
+    columns = (Column("threads", 9), Column("allocated in all", 18))
+    lines = heading(f"By thread, at {report.at.name}")
+    lines += _table(report.run.sides, len(report.wholes) == 1, entries, sum_of(row.held for row in rows), columns)
     if len(rows) > len(shown):
         left_out = sum(row.held.bytes for row in rows[len(shown) :])
         lines.append(f"and {len(rows) - len(shown):,} more that hold {size(left_out)}{view.hint}")

@@ -10,7 +10,6 @@ a sensible size.
 import hashlib
 import io
 import os
-import stat
 import tokenize
 from typing import Dict, Iterator, List, Optional, Sequence, Set
 
@@ -28,19 +27,12 @@ _MAX_DEPTH = 64  # directories of a path, below a directory that was named
 def _content(place: str) -> Optional[bytes]:
     """None: no regular file, too large, or not to be read."""
     try:
-        # A named pipe without a writer would be waited for.
-        descriptor = os.open(place, os.O_RDONLY | os.O_NONBLOCK)
-    except (OSError, ValueError):  # not there, or a name that no file can have
-        return None
-    try:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        if not os.path.isfile(place):  # a named pipe without a writer would be waited for
             return None
-        with open(descriptor, "rb", closefd=False) as stream:
+        with open(place, "rb") as stream:
             content = stream.read(_MAX_FILE_BYTES + 1)
-    except OSError:
+    except (OSError, ValueError):  # ValueError: a name that no file can have
         return None
-    finally:
-        os.close(descriptor)
     return content if len(content) <= _MAX_FILE_BYTES else None
 
 
