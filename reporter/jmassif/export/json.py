@@ -10,7 +10,7 @@ import collections.abc
 import json
 import sys
 from array import array
-from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, NamedTuple, Sequence, Tuple
 from typing import Union, get_type_hints
 
 from jmassif.analysis.aggregate import VALUES, NamedUsage, by_name

@@ -23,7 +23,7 @@ from jmassif.analysis.aggregate import Usage, UsageRow
 from jmassif.analysis.ladder import Ladder, ladders
 from jmassif.analysis.moments import Moment, main_peak
 from jmassif.analysis.oom import call_of, is_pytorch
-from jmassif.analysis.run_info import ending
+from jmassif.model.run_info import ending
 from jmassif.attribution.blame import NO_SYMBOLS, Innermost, Sites, base_name
 from jmassif.attribution.names import describe
 from jmassif.attribution.packages import INSTALLED, OWN

@@ -7,7 +7,7 @@ two samples. A graph of one pool has bars of one character.
 """
 
 from itertools import groupby
-from typing import Dict, Iterable, Iterator, List, NamedTuple, Sequence
+from typing import Dict, Iterator, List, NamedTuple, Sequence
 
 from jmassif.model.run import Profile
 from jmassif.render import layout as roles

@@ -2,7 +2,7 @@
 """Memory by line, by size of block, and by call stack."""
 
 from bisect import bisect_right
-from typing import Callable, Dict, Iterator, List, Optional, Sequence, Set, Tuple
+from typing import Callable, Dict, Iterator, List, Optional, Sequence, Tuple
 
 from jmassif.analysis.aggregate import Usage
 from jmassif.analysis.calltree import ROOT, BottomUp, Shape
@@ -14,7 +14,7 @@ from jmassif.attribution.names import Names
 from jmassif.attribution.views import LINE_VIEWS, naming
 from jmassif.model.records import side_of
 from jmassif.model.run import Profile
-from jmassif.render.layout import PYTHON, SHARE, SUM, Column, Line, Lines, Table, heading, paragraph
+from jmassif.render.layout import PYTHON, SHARE, Column, Line, Lines, Table, heading, paragraph
 from jmassif.render.sources import Sources, sources_of
 from jmassif.render.summary import growth_text, where_arenas_are, whole_percent
 from jmassif.render.view import View
