@@ -25,18 +25,12 @@ USES = {
 }
 VALGRINDS = r'#\s*include\s*["<](?:\w+/)?(?:pub_tool_|libvex)'  # headers that only base/compat.h includes
 # These call no analysis but through the report models. Types and constants are free, and so are queries whose key a user's option
-# names: they cannot be computed once. ASKING are those that are to follow.
+# names: they cannot be computed once.
 RENDERERS = ("render/", "export/", "html/", "cli/")
 QUERIES = ("aggregate", "calltree", "moments")
 MODELS = """summary.build_report summary.default_moment summary.moment_of processes.build_job_report processes.join
     compare.compare compare.measure budgets.judge budgets.parse_budget budgets.parse_budgets
     range_diff.between device_history.device_history""".split()
-ASKING = set(
-    """
-   
-   
-   """.split()
-)
 FORBIDDEN = {".h": VALGRINDS, ".c": VALGRINDS + r"|^\s*extern\b.*\bjm_\w+", ".py": r"^\s*from \."}
 
 
@@ -97,7 +91,6 @@ def check(root: Path, half: str, floors: Dict[str, int]) -> Iterator[str]:
     floor = {file: max((name for name in floors if f"{file}/".startswith(name)), key=len, default="") for file in files}
     module = {file: re.sub(r"\.[ch]$", "", file) for file in files}  # x.c and x.h are one
     graph: Dict[str, Set[str]] = {name: set() for name in module.values()}
-    asking: Set[str] = set()
     for name in floors:
         if not (top / name).exists():
             yield f"{LIST}:1: lists {half}/{name}, where nothing is"
@@ -116,11 +109,7 @@ def check(root: Path, half: str, floors: Dict[str, int]) -> Iterator[str]:
             elif half != "reporter/jmassif" and not any((top / name).exists() for name in candidates):
                 yield f"{half}/{file}:{line}: {candidates[0]} is not in {half}/"
         for line, call in calls_of_analyses(text) if file.startswith(RENDERERS) else ():
-            asking.add(file)
-            if file not in ASKING:
-                yield f"{half}/{file}:{line}: calls {call}, not through a report model"
-    if asking:
-        yield from (f"{half}/{file}:1: calls no analysis: take it from ASKING" for file in ASKING - asking)
+            yield f"{half}/{file}:{line}: calls {call}, not through a report model"
     for name in in_circles(graph):
         yield f"{half}/{name}:1: is in a circle of files that use each other"
 
