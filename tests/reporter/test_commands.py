@@ -172,7 +172,7 @@ def test_bash_completes_commands_options_and_values(made: Path, capsys: "pytest.
         subprocess.run(["shellcheck", str(made / "jmassif.bash")], check=True, timeout=60)
     offered = [word.rstrip("=") for word in in_bash(made, "jm_print", "--")]
     assert set(options_of("report", capsys=capsys)) <= set(offered)
-    assert in_bash(made, "jmassif", "report", "--fo") == ["--fold=", "--format="]
+    assert in_bash(made, "jmassif", "report", "--fo") == ["--format=", "--fold="]
     assert "report" in in_bash(made, "jmassif", "repor")
     assert in_bash(made, "jmassif", "fleet", "lo") == ["load"]
     assert in_bash(made, "jmassif", "fleet", "load", "--jo") == ["--jobs="]

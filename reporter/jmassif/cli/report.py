@@ -4,7 +4,7 @@
 import argparse
 import sys
 from importlib import import_module
-from typing import Any, Iterable, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Iterable, List, NamedTuple, Optional, Tuple
 
 from jmassif.analysis.aggregate import RANGE_VALUES, VALUES
 from jmassif.analysis.moments import SelectionError
@@ -110,49 +110,24 @@ examples:
   jmassif report --by=python-line jmassif.out.4711
   jmassif report --html --open jmassif.out.*"""
 
-
-def add_selection(parser: Parser) -> None:
-    """The options of reports and exports that choose what is shown."""
-    option = parser.add_argument
-    moments = "peak, start, end, a mark, a number, 12.5s or 40%% [peak]"
-    option("--snapshot", type=non_empty, metavar="WHEN", help=moments)
-    option("--from", dest="begin", type=non_empty, metavar="WHEN", help="compare two moments: this one [start]")
-    option("--to", dest="end", type=non_empty, metavar="WHEN", help="with this one [end]")
-    option("--by", choices=BY, metavar="WHAT", help=f"group by {', '.join(BY)}")
-    option("--sizes", action="store_true", help="sizes of blocks")
-    option("--segments", metavar="[=N]", help="map device memory; =N: at the Nth failed allocation")
-    add_filters(parser)
-    option(
-        "--threshold", type=number(0, 100, "%"), metavar="PERCENT", help="fold stacks below this share [the recorder's]"
-    )
-    option("--fold", choices=FOLDS, metavar="WHICH", help="internal: one row for frames inside a package; or none")
-    add_overlay(parser)
-    option("--anonymous", action="store_true", help="remove user, host, paths, arguments, environment, source")
-    parser.optional_values = ("--segments",)
-
-
-def add_output(parser: Parser, formats: Sequence[str], help_: str, value: str, pages: str) -> None:
-    """The options of a file and its format, with the help of --format and of the options of exports alone."""
-    option = parser.add_argument
-    is_report = "text" in formats
-    place = "a page: jmassif.PID.html" if is_report else "standard output"
-    option("-o", "--output", type=non_empty, metavar="FILE", help=f"write to FILE [{place}]")
-    default = "text" if is_report else None
-    option("--format", choices=formats, default=default, required=not is_report, metavar="NAME", help=help_)
-    option("--value", choices=list({**VALUES, **RANGE_VALUES}), metavar="WHAT", help=value)
-    option("--pages", action="store_true", help=pages)
+_EXPORT_EPILOG = f"""\
+formats:
+{''.join(f'  {name:<12}{FORMATS[name].help}' + chr(10) for name in EXPORTS)}examples:
+  jmassif export --format=massif -o massif.out.4711 jmassif.out.4711
+  jmassif export --format=json jmassif.out.4711 | jq .ledger"""
 
 
 def build_parser(prog: str) -> Parser:
-    parser = Parser(
-        prog,
-        "Show where a recorded program's memory went, at its peak or at --snapshot.",
-        _EPILOG,
-        "[OPTION]... [TRACE]...",
-    )
+    about = "Show where a recorded program's memory went, at its peak or at --snapshot."
+    parser = Parser(prog, about, _EPILOG, "[OPTION]... [TRACE]...")
     option = parser.add_argument
-    add_traces(parser)
-    add_selection(parser)
+    option("-o", "--output", type=non_empty, metavar="FILE", help="write to FILE [a page: jmassif.PID.html]")
+    option(
+        "--format", choices=list(FORMATS), default="text", metavar="NAME", help="text, html, or one of jmassif export"
+    )
+    option("--html", action="store_const", dest="format", const="html", help="a page: short for --format=html")
+    option("--open", action="store_true", help="open the page in the browser")
+    _add_selection(parser, is_export=False)
     option("--stacks", action="store_true", help="end the report with call stacks")
     option("--all", action="store_true", help="all sections in full, and call stacks")
     option("--each", action="store_true", help="report on each process, not on the largest only")
@@ -161,31 +136,43 @@ def build_parser(prog: str) -> Parser:
     option("--no-source", action="store_true", help="show no source text")
     option("--color", choices=("auto", "always", "never"), default="auto", metavar="WHEN", help="auto, always, never")
     option("--no-pager", action="store_false", dest="pager", help="do not page the text on a terminal")
-    # jm_print writes exports as well.
-    help_ = "text, html, or one of jmassif export"
-    add_output(parser, ("text", "html", *EXPORTS), help_, argparse.SUPPRESS, argparse.SUPPRESS)
-    option("--html", action="store_const", dest="format", const="html", help="a page: short for --format=html")
-    option("--open", action="store_true", help="open the page in the browser")
     return parser
-
-
-_EXPORT_EPILOG = f"""\
-formats:
-{''.join(f'  {name:<12}{FORMATS[name].help}' + chr(10) for name in EXPORTS)}examples:
-  jmassif export --format=massif -o massif.out.4711 jmassif.out.4711
-  jmassif export --format=json jmassif.out.4711 | jq .ledger"""
 
 
 def build_export_parser(prog: str) -> Parser:
-    parser = Parser(
-        prog, "Write a trace in a format of another program.", _EXPORT_EPILOG, "--format=NAME [OPTION]... [TRACE]"
-    )
-    add_traces(parser)
-    figure, pages = "figure of a stack in folded and speedscope", "count resident pages in massif, too"
-    add_output(parser, EXPORTS, "see below", figure, pages)
-    add_selection(parser)
+    about = "Write a trace in a format of another program."
+    parser = Parser(prog, about, _EXPORT_EPILOG, "--format=NAME [OPTION]... [TRACE]")
+    option = parser.add_argument
+    option("-o", "--output", type=non_empty, metavar="FILE", help="write to FILE [standard output]")
+    option("--format", choices=EXPORTS, required=True, metavar="NAME", help="see below")
+    _add_selection(parser, is_export=True)
     parser.set_defaults(stacks=False, all=False, each=False, suppressions=[], source=None, no_source=False, open=False)
     return parser
+
+
+def _add_selection(parser: Parser, is_export: bool) -> None:
+    """The traces, and the options of reports and exports that choose what is shown."""
+    add_traces(parser)
+    option = parser.add_argument
+    when = "peak, start, end, a mark, a number, 12.5s or 40%% [peak]"
+    option("--snapshot", type=non_empty, metavar="WHEN", help=when)
+    option("--from", dest="begin", type=non_empty, metavar="WHEN", help="compare two moments: this one [start]")
+    option("--to", dest="end", type=non_empty, metavar="WHEN", help="with this one [end]")
+    option("--by", choices=BY, metavar="WHAT", help=f"group by {', '.join(BY)}")
+    option("--sizes", action="store_true", help="sizes of blocks")
+    option("--segments", metavar="[=N]", help="map device memory; =N: at the Nth failed allocation")
+    parser.optional_values = ("--segments",)
+    add_filters(parser)
+    share = "fold stacks below this share [the recorder's]"
+    option("--threshold", type=number(0, 100, "%"), metavar="PERCENT", help=share)
+    option("--fold", choices=FOLDS, metavar="WHICH", help="internal: one row for frames inside a package; or none")
+    add_overlay(parser)
+    option("--anonymous", action="store_true", help="remove user, host, paths, arguments, environment, source")
+    # jm_print writes exports as well, and leaves these out of its help.
+    figure, pages = "figure of a stack in folded and speedscope", "count resident pages in massif, too"
+    values = list({**VALUES, **RANGE_VALUES})
+    option("--value", choices=values, metavar="WHAT", help=figure if is_export else argparse.SUPPRESS)
+    option("--pages", action="store_true", help=pages if is_export else argparse.SUPPRESS)
 
 
 # ---- contradictions ---------------------------------------------------------------------------------
