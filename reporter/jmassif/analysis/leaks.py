@@ -12,9 +12,8 @@ at least a third of the run after its imports,
 
 - it rises from beginning to end, without a pause of three tenths of that time; a list made once, a warm-up, a cache that is
   full rise and then stay;
-- that goes without any single rise that is half of it;
 - in its last third it rises by no less than a fraction of what it rose by in the first, or it is a cache filling up;
-- a few rises are not nearly all of it: a buffer that was made anew a few times, larger each time, is no habit.
+- a few rises are not nearly all of it: a buffer that was made anew a few times, larger each time, is none.
 
 The run is measured in iterations (regions or marks of one name) where the program has any, else in time.
 """
@@ -24,7 +23,7 @@ from bisect import bisect_right
 from collections import defaultdict
 from itertools import accumulate, compress
 from operator import and_
-from typing import Dict, Iterable, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple, TypeVar
+from typing import Dict, Iterable, List, NamedTuple, Optional, Sequence, Tuple, TypeVar
 
 from jmassif.analysis.aggregate import aggregate
 from jmassif.analysis.inherited import left_at
@@ -166,13 +165,11 @@ _LONGEST_PAUSE = 0.3
 _BEGINNINGS = 16  # how many are tried
 _LEAST_RISES = 4
 # Parts of the growth in the window.
-_LARGEST_RISE = 1 / 2
 _NEARLY_ALL = 0.95
 _SLOWED_DOWN = 0.3  # the last third against the first
 # Times the usual distance between two rises: a longer pause before the end is an end of growing.
 _USUAL_PAUSES = 3
 _SHORT_PAUSE = 1 / 20  # of the window: it may pause so long in any case
-_LAST = 1 / 10  # of the window
 _LEAST_SAMPLES = 6
 # Smaller rises are not worth a reader's time: Python's own small tables have them.
 _LEAST_BYTES = 8 << 10
@@ -270,12 +267,6 @@ def _is_habit(rises: Rises, n_few: int) -> bool:
     return _sum(few) < _NEARLY_ALL * _sum(rises)
 
 
-def _without_outlier(rises: Rises) -> Rises:
-    """A rise that is half of all is something else that the line has made."""
-    largest = max(rises, key=lambda rise: rise[1], default=(0.0, 0))
-    return [rise for rise in rises if rise is not largest] if largest[1] > _LARGEST_RISE * _sum(rises) else rises
-
-
 def _fills_up(begin: float, rises: Rises, end: float) -> bool:
     """It rises ever more slowly, as a cache does that is asked for anything: not what was made at once, early on."""
     third = (end - begin) / 3
@@ -286,11 +277,11 @@ def _fills_up(begin: float, rises: Rises, end: float) -> bool:
 
 def _longest_growth(begin: float, rises: Rises, end: float, worth: float) -> Rises:
     """From where on it grows to the end; empty if it does not."""
-    if end <= begin or _fills_up(begin, _without_outlier(rises), end):
+    if end <= begin or _fills_up(begin, rises, end):
         return []
     for number in range(_BEGINNINGS):
         start = begin + (end - begin) * (1 - _LEAST_WINDOW) * number / (_BEGINNINGS - 1)
-        later = _without_outlier([rise for rise in rises if rise[0] > start])
+        later = [rise for rise in rises if rise[0] > start]
         if _sum(later) < worth:
             return []
         if _is_steady(start, later, end):
@@ -299,12 +290,7 @@ def _longest_growth(begin: float, rises: Rises, end: float, worth: float) -> Ris
 
 
 def _slope(progress: Sequence[float], rises: Rises) -> float:
-    """Bytes by unit of progress: least squares through what stays.
-
-    Without the very last part, if there is enough before: memory that is held then for a while looks like memory that stays.
-    """
-    before = [place for place in progress if place <= progress[-1] - _LAST * (progress[-1] - progress[0])]
-    progress = before if len(before) >= _LEAST_SAMPLES else progress
+    """Bytes by unit of progress: least squares through what stays."""
     by_place: Dict[float, int] = defaultdict(int)  # several samples may lie at one place
     for place, n_bytes in rises:
         by_place[place] += n_bytes
@@ -319,7 +305,7 @@ def _slope(progress: Sequence[float], rises: Rises) -> float:
 
 class _Line(NamedTuple):
     frame: int
-    caller: int  # of native code; 0: whoever
+    caller: int  # of native code, else 0
     owner: str
 
 
@@ -388,44 +374,34 @@ def _find_growth(profile: Profile, names: Names) -> Growth:
             lines[_line(profile, names, account)].append(account)
     live = profile.composition(end)
     worth = max(_LEAST_BYTES, _LEAST_SHARE * (profile.snapshots[end].host + profile.snapshots[end].device))
-
     n_few = LEAST - 2 if repeated else LEAST - 1  # rises; the first iteration is no growth
-
-    def leaks_of(lines: Mapping[_Line, List[int]]) -> Iterator[Tuple[_Line, Leak]]:
-        for line, accounts in lines.items():
-            sums = [0] * (len(samples) + 1)
-            for account in accounts:
-                before = 0
-                for sample, n_bytes in levels[account]:
-                    sums[sample] += n_bytes - before
-                    before = n_bytes
-            rises = [(place, n_bytes) for place, n_bytes in zip(progress[1:], sums[1:]) if n_bytes]
-            rises = _longest_growth(progress[0], rises, progress[-1], worth)
-            if not rises or not _is_habit(rises, n_few):
-                continue
-            begin = progress.index(rises[0][0]) - 1  # between two samples
-            has_pages = any(profile.accounts.kind(account) in PAGE_KINDS for account in accounts)
-            yield line, Leak(
-                label=names.frame(line.frame) + (f", from {names.frame(line.caller)}" if line.caller else ""),
-                frame=line.frame,
-                owner=line.owner,
-                bytes_per_step=_slope(progress[begin:], rises),
-                n_steps=round(progress[-1] - progress[begin]) if repeated else len(rises),
-                grown=_sum(rises),
-                held=sum(levels[account][-1][1] for account in accounts),
-                since=profile.snapshots[samples[begin]].time,
-                blocks=0 if has_pages else sum(live[account][1] for account in accounts),
-            )
-
-    found = dict(leaks_of(lines))
-    # Lines that grow by little from each of many callers.
-    known = {(line.frame, line.owner) for line in found}
-    of_all_callers: Dict[_Line, List[int]] = defaultdict(list)
+    leaks: List[Leak] = []
     for line, accounts in lines.items():
-        if line.caller and (line.frame, line.owner) not in known:
-            of_all_callers[line._replace(caller=0)] += accounts
-    found.update(leaks_of(of_all_callers))
-    return Growth(sorted(found.values(), key=lambda leak: (-leak.grown, leak.label, leak.owner)), step, n_steps)
+        sums = [0] * (len(samples) + 1)
+        for account in accounts:
+            before = 0
+            for sample, n_bytes in levels[account]:
+                sums[sample] += n_bytes - before
+                before = n_bytes
+        rises = [(place, n_bytes) for place, n_bytes in zip(progress[1:], sums[1:]) if n_bytes]
+        rises = _longest_growth(progress[0], rises, progress[-1], worth)
+        if not rises or not _is_habit(rises, n_few):
+            continue
+        begin = progress.index(rises[0][0]) - 1  # between two samples
+        has_pages = any(profile.accounts.kind(account) in PAGE_KINDS for account in accounts)
+        leak = Leak(
+            label=names.frame(line.frame) + (f", from {names.frame(line.caller)}" if line.caller else ""),
+            frame=line.frame,
+            owner=line.owner,
+            bytes_per_step=_slope(progress[begin:], rises),
+            n_steps=round(progress[-1] - progress[begin]) if repeated else len(rises),
+            grown=_sum(rises),
+            held=sum(levels[account][-1][1] for account in accounts),
+            since=profile.snapshots[samples[begin]].time,
+            blocks=0 if has_pages else sum(live[account][1] for account in accounts),
+        )
+        leaks.append(leak)
+    return Growth(sorted(leaks, key=lambda leak: (-leak.grown, leak.label, leak.owner)), step, n_steps)
 
 
 # ---- still allocated at exit -------------------------------------------------------------------
