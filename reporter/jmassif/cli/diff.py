@@ -36,31 +36,14 @@ def build_parser(prog: str) -> Parser:
     parser = Parser(prog, "Compare the memory of recorded runs.", _EPILOG, "[OPTION]... TRACE... [--vs TRACE...]")
     option = parser.add_argument
     option("traces", nargs="+", metavar="TRACE", help="a trace, or a directory with repeated runs")
-    option(
-        "--vs",
-        nargs="+",
-        action="append",
-        default=[],
-        metavar="TRACE",
-        help="compare repeated runs: one side before this, the other after it",
-    )
-    option(
-        "--group-by",
-        metavar="KEY",
-        help="a column for each value: jetpack, cuda, cudnn, pytorch, board, or a key of the manifest",
-    )
-    option(
-        "--by",
-        type=views(tuple(VIEWS)),
-        metavar="VIEW,...",
-        help=f"rows: any of {', '.join(VIEWS)} [{','.join(_DEFAULT_VIEWS)}]",
-    )
-    option(
-        "--at",
-        type=non_empty,
-        metavar="WHEN",
-        help="the moment: peak, start, end, a mark, a number, 12.5s or 40%% [peak]",
-    )
+    vs_help = "compare repeated runs: one side before this, the other after it"
+    option("--vs", nargs="+", action="append", default=[], metavar="TRACE", help=vs_help)
+    group_help = "a column for each value: jetpack, cuda, cudnn, pytorch, board, or a key of the manifest"
+    option("--group-by", metavar="KEY", help=group_help)
+    by_help = f"rows: any of {', '.join(VIEWS)} [{','.join(_DEFAULT_VIEWS)}]"
+    option("--by", type=views(tuple(VIEWS)), metavar="VIEW,...", help=by_help)
+    at_help = "the moment: peak, start, end, a mark, a number, 12.5s or 40%% [peak]"
+    option("--at", type=non_empty, metavar="WHEN", help=at_help)
     size = checked(parse_bytes, QuantityError)
     option("--min", type=size, metavar="SIZE", help="fold smaller differences [0.1%% of the total]")
     option("--bytes", action="store_true", help="exact figures in text and markdown")
