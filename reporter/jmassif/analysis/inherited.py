@@ -10,12 +10,8 @@ from typing import Dict, Iterable, Iterator, NamedTuple, Optional, Tuple
 
 from jmassif.analysis.aggregate import aggregate, sum_of
 from jmassif.analysis.moments import Moment
-from jmassif.model.records import PEAKS, LiveBytesByAccount, side_of
+from jmassif.model.records import DEVICE_KINDS, HOST_KINDS, PEAKS, LiveBytesByAccount
 from jmassif.model.run import Profile
-
-
-# Host memory that has no pages in the process.
-OF_DRIVERS = ("pinned", "driver-host")
 
 
 def is_forked(profile: Profile) -> bool:
@@ -49,29 +45,6 @@ def left_at(profile: Profile, last: int) -> LiveBytesByAccount:
     return left
 
 
-class _OwnBytes:
-    """Bytes beyond the inherited by space, as accounts change."""
-
-    def __init__(self, run: Profile, inherited: LiveBytesByAccount) -> None:
-        self.host = self.device = self.drivers = 0
-        self._inherited = inherited
-        self._own: Dict[int, int] = {}
-        self._accounts = run.accounts
-
-    def update(self, changes: Iterable[Tuple[int, int]]) -> None:
-        """Takes the present bytes of accounts."""
-        for account, n_bytes in changes:
-            own = max(0, n_bytes - self._inherited.get(account, (0, 0))[0])
-            change = own - self._own.get(account, 0)
-            self._own[account] = own
-            kind = self._accounts.kind(account)
-            if side_of(kind) == "host":
-                self.host += change
-                self.drivers += change if kind in OF_DRIVERS else 0
-            elif side_of(kind) == "device":
-                self.device += change
-
-
 class Observed(NamedTuple):
     """A snapshot or peak of one process. Bytes are without inherited ones."""
 
@@ -90,20 +63,36 @@ class Observed(NamedTuple):
         return run.peak_composition(self.peak) if self.snapshot is None else run.composition(self.snapshot)
 
 
+# The sums of Observed that memory of a kind is in; that of drivers has no pages in the process.
+_SUMS: Dict[str, Tuple[str, ...]] = dict.fromkeys(HOST_KINDS, ("host",))
+_SUMS.update(dict.fromkeys(DEVICE_KINDS, ("device",)))
+_SUMS.update(dict.fromkeys(("pinned", "driver-host"), ("host", "drivers")))
+
+
 def observed(run: Profile, inherited: LiveBytesByAccount) -> Iterator[Observed]:
     """All snapshots and peaks in order of time, a peak before the snapshot with which it was recorded."""
-    sums = _OwnBytes(run, inherited)
+
+    def update(sums: Dict[str, int], own: Dict[int, int], changes: Iterable[Tuple[int, int]]) -> None:
+        for account, n_bytes in changes:
+            n_bytes = max(0, n_bytes - inherited.get(account, (0, 0))[0])
+            for name in _SUMS.get(run.accounts.kind(account), ()):
+                sums[name] += n_bytes - own.get(account, 0)
+            own[account] = n_bytes
+
+    sums = dict.fromkeys(("host", "device", "drivers"), 0)
+    own: Dict[int, int] = {}  # by account
     latest = run.snapshots[0].time if run.snapshots else 0
     for index, snapshot in enumerate(run.snapshots):
         peaks = [peak for peak in run.peaks.values() if peak.snapshot == index and peak.which in PEAKS]
         for peak in sorted(peaks, key=lambda peak: (peak.time, PEAKS.index(peak.which))):
             latest = max(latest, peak.time)
-            at = _OwnBytes(run, inherited)
-            at.update((account, n_bytes) for account, (n_bytes, _) in run.peak_composition(peak.which).items())
-            yield Observed(latest, None, peak.which, at.host, at.device, at.drivers)
+            at = dict.fromkeys(sums, 0)
+            live = run.peak_composition(peak.which)
+            update(at, {}, ((account, n_bytes) for account, (n_bytes, _) in live.items()))
+            yield Observed(latest, None, peak.which, **at)
         latest = max(latest, snapshot.time)
-        sums.update(zip(snapshot.changes.account, snapshot.changes.bytes))
-        yield Observed(latest, index, "", sums.host, sums.device, sums.drivers)
+        update(sums, own, zip(snapshot.changes.account, snapshot.changes.bytes))
+        yield Observed(latest, index, "", **sums)
 
 
 class Inherited(NamedTuple):
