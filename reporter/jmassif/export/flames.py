@@ -10,7 +10,7 @@ bytes that were no UTF-8 have been written as \\xHH before, since JSON has nothi
 """
 
 import json
-from typing import Any, Callable, Dict, Iterator, NamedTuple
+from typing import Any, Callable, Dict, Iterator, Tuple
 
 from jmassif.analysis.aggregate import RANGE_VALUES, VALUES, samples
 from jmassif.analysis.calltree import ROOT, CallTree, Label, top_down
@@ -29,18 +29,12 @@ _MOST_COMMAND = 100
 _SCHEMA = "https://www.speedscope.app/file-format-schema.json"
 
 
-class _Flames(NamedTuple):
-    tree: CallTree
-    name: str
-    when: str
-
-
 def _command(run: Profile) -> str:
     return printable(run.manifest.get("command", "")) or "(unknown command)"
 
 
-def _flames(job: Processes, view: View) -> _Flames:
-    """Raises moments.SelectionError."""
+def _flames(job: Processes, view: View) -> Tuple[CallTree, str, str]:
+    """With the name of what ran, and when. Raises moments.SelectionError."""
     tree, run, is_several = CallTree(), job.members[0].profile, len(job.members) > 1
 
     def add(above: int, names: Names, values: Dict[int, int]) -> None:
@@ -52,7 +46,7 @@ def _flames(job: Processes, view: View) -> _Flames:
         column = list(VALUES).index(view.value)
         add(ROOT, Names(run), {a: figures[column] for a, figures in samples(run, at.composition) if figures[column]})
         when = f", {at.name} ({moment(at.time, run.time_unit)})" if view.value.startswith("live") else ""
-        return _Flames(tree, _command(run), when)
+        return tree, _command(run), when
     found = between(job, *view.range)
     for part in found.parts:
         values = {account: row.value(view.value) for account, row in part.places.items() if row.value(view.value)}
@@ -62,7 +56,7 @@ def _flames(job: Processes, view: View) -> _Flames:
         elif values:
             add(ROOT, part.names, values)
     name = f"{len(job.members)} processes" if is_several else _command(run)
-    return _Flames(tree, name, f", from {found.first.name} to {found.second.name}")
+    return tree, name, f", from {found.first.name} to {found.second.name}"
 
 
 def write_folded(run: Profile, view: View) -> Iterator[str]:
@@ -83,7 +77,7 @@ def write_speedscope_range(job: Processes, view_of: Callable[[Profile], View], i
 
 
 def _folded(job: Processes, view: View) -> Iterator[str]:
-    tree = _flames(job, view).tree
+    tree, _, _ = _flames(job, view)
     for path, value in tree.stacks(view.threshold):
         yield ";".join(tree.labels[label].text.replace(";", "\\x3b") for label in path) + f" {value}"
 
