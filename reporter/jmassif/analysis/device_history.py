@@ -15,7 +15,7 @@ from jmassif.analysis.device_memory import CACHE, Layout, layout_at
 from jmassif.analysis.moments import Moment
 from jmassif.analysis.oom import chains_of, select_device
 from jmassif.attribution.names import Names
-from jmassif.model.records import Account, Exhaustion, Mapped, side_of
+from jmassif.model.records import Account, Mapped, side_of
 from jmassif.model.run import Profile
 
 
@@ -160,17 +160,16 @@ class _Steps:
             account = self._mapped[mapping.address] = self._handles[mapping.handle]
             self._begin(time, mapping.address, mapping.size, account, "segment_map")
 
-    def failure(self, event: Exhaustion) -> None:
-        asked = event.figures.get("framework-request", event.bytes)
-        time = event.outcome_time if event.outcome else event.time
-        self.found.append(Step("oom", time, 0, asked, event.account, event.figures.get("device-free", 0)))
 
-
-def _failures(run: Profile) -> List[Tuple[int, int, Exhaustion]]:
-    """Allocations that failed for good: rows of Profile.blocks before it, the id, and the last try."""
-    tries = [chain[-1] for chain in chains_of(run) if side_of(run.accounts.kind(chain[-1].account)) == "device"]
-    failed = [event for event in tries if event.outcome != "retried"]
-    return sorted((each.outcome_position if each.outcome else each.position, each.id, each) for each in failed)
+def _failures(run: Profile) -> List[Tuple[int, int, Step]]:
+    """Allocations that failed for good: rows of Profile.blocks before it, the id, and the step."""
+    found = []
+    for *_, event in chains_of(run):
+        if side_of(run.accounts.kind(event.account)) == "device" and event.outcome != "retried":
+            last = (event.outcome_position, event.outcome_time) if event.outcome else (event.position, event.time)
+            asked, free = event.figures.get("framework-request", event.bytes), event.figures.get("device-free", 0)
+            found.append((last[0], event.id, Step("oom", last[1], 0, asked, event.account, free)))
+    return sorted(found)
 
 
 def _steps(run: Profile, position: int) -> List[Step]:
@@ -183,7 +182,7 @@ def _steps(run: Profile, position: int) -> List[Step]:
         while mappings and mappings[0].position <= row:
             steps.mapping(mappings.popleft(), time)  # has no time of its own
         while failures and failures[0][0] <= row:
-            steps.failure(failures.popleft()[-1])
+            steps.found.append(failures.popleft()[-1])
         if row < position:
             time, address, n_bytes, account = run.blocks[4 * row : 4 * row + 4]
             kind = run.accounts.kind(account)

@@ -18,7 +18,7 @@ from jmassif.analysis.calltree import ROOT, BottomUp, Shape
 from jmassif.analysis.moments import select
 from jmassif.attribution.names import Names
 from jmassif.attribution.views import naming
-from jmassif.model.records import ALLOCATED, DEVICE_KINDS, HOST_KINDS, LiveBytesByAccount
+from jmassif.model.records import ALLOCATED, DEVICE_KINDS, HOST_KINDS
 from jmassif.model.run import Profile
 from jmassif.render.view import View
 from jmassif.units import printable
@@ -74,23 +74,14 @@ def _label(profile: Profile, names: Names, frame_id: int) -> str:
 # ---- which snapshots -------------------------------------------------------------------------
 
 
-def _kinds(profile: Profile, view: View) -> Set[str]:
-    return {kind for kind in HOST_KINDS + DEVICE_KINDS if view.with_pages or not profile.is_sampled(kind)}
-
-
-def _peak(profile: Profile, view: View) -> str:
-    return ALLOCATED if profile.has_pages and not view.with_pages else "total"
-
-
-def _entries(profile: Profile, view: View) -> Tuple[List[_Entry], int]:
+def _entries(profile: Profile, which: str, kinds: Set[str]) -> Tuple[List[_Entry], int]:
     """All snapshots with the peak put in its place, in order of time; and the peak's index among them."""
-    kinds = _kinds(profile, view)
 
     def entry(time: int, by_kind: Dict[str, int], snapshot: Optional[int]) -> _Entry:
         return _Entry(time, {kind: n_bytes for kind, n_bytes in by_kind.items() if kind in kinds}, snapshot)
 
     entries = [entry(snapshot.time, snapshot.by_kind, index) for index, snapshot in enumerate(profile.snapshots)]
-    peak = profile.peaks.get(_peak(profile, view))
+    peak = profile.peaks.get(which)
     if not peak:
         entries = entries or [_Entry(0, {}, None)]
         totals = [each.total for each in entries]
@@ -116,15 +107,6 @@ def _thin_out(entries: Sequence[_Entry], keep: Sequence[int], limit: int) -> Lis
         members = others[run * len(others) // n_runs : (run + 1) * len(others) // n_runs]
         kept.append(max(members, key=lambda index: entries[index].total))
     return sorted(kept)
-
-
-def _composition(profile: Profile, view: View, entry: _Entry) -> LiveBytesByAccount:
-    if entry.snapshot is not None:
-        composition = profile.composition(entry.snapshot)
-    else:
-        composition = profile.peak_composition(_peak(profile, view))
-    kinds = _kinds(profile, view) - {_EXTRA_KIND, _STACK_KIND}
-    return {account: held for account, held in composition.items() if profile.accounts.kind(account) in kinds}
 
 
 # ---- writing ---------------------------------------------------------------------------------
@@ -167,7 +149,10 @@ def write(profile: Profile, view: View) -> Iterator[str]:
     Every so many snapshots one has its tree, and the peak always; with view.selector the one snapshot that it names
     has its tree instead. Raises moments.SelectionError.
     """
-    entries, peak = _entries(profile, view)
+    which = ALLOCATED if profile.has_pages and not view.with_pages else "total"
+    kinds = {kind for kind in HOST_KINDS + DEVICE_KINDS if view.with_pages or not profile.is_sampled(kind)}
+    in_tree = kinds - {_EXTRA_KIND, _STACK_KIND}
+    entries, peak = _entries(profile, which, kinds)
     wanted = [peak]
     if view.selector:
         chosen = select(profile, view.selector).snapshot
@@ -198,6 +183,9 @@ def write(profile: Profile, view: View) -> Iterator[str]:
         yield f"mem_stacks_B={stacks}"
         if entry.total and (index in wanted or is_regular):
             yield "heap_tree=peak" if index == peak else "heap_tree=detailed"
-            yield from _tree(BottomUp(profile, _composition(profile, view, entry), shape, _ROOT), view.threshold)
+            of = entry.snapshot
+            composition = profile.peak_composition(which) if of is None else profile.composition(of)
+            heap = {each: held for each, held in composition.items() if profile.accounts.kind(each) in in_tree}
+            yield from _tree(BottomUp(profile, heap, shape, _ROOT), view.threshold)
         else:
             yield "heap_tree=empty"

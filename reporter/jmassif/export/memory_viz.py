@@ -9,7 +9,7 @@ import pickle
 from functools import lru_cache
 from typing import Any, Dict, Iterator, List
 
-from jmassif.analysis.device_history import DeviceHistory, Step, device_history
+from jmassif.analysis.device_history import Step, device_history
 from jmassif.analysis.device_memory import CACHE, Segment
 from jmassif.model.run import Profile
 from jmassif.render.view import FormatError, View
@@ -94,13 +94,9 @@ class _Dictionaries:
         return entry
 
 
-def _history(profile: Profile, view: View) -> DeviceHistory:
-    return device_history(profile, view.segments or "", view.selector)
-
-
 def write(profile: Profile, view: View) -> Iterator[bytes]:
     """The pickle. Raises moments.SelectionError, FormatError."""
-    history = _history(profile, view)
+    history = device_history(profile, view.segments or "", view.selector)
     if not history.is_placed:
         raise FormatError(
             f"it is not known where tensors lie in segments at {history.at.name}: record with PyTorch 1.10 or later,"
@@ -117,7 +113,7 @@ def write(profile: Profile, view: View) -> Iterator[bytes]:
 
 def remark(profile: Profile, view: View) -> str:
     """A warning if there is nothing in the file; "" else. Raises moments.SelectionError."""
-    history = _history(profile, view)
+    history = device_history(profile, view.segments or "", view.selector)
     if history.layout.segments or history.steps:
         return ""
     return (
