@@ -106,21 +106,20 @@ class JobMoment(NamedTuple):
 def _parts_over_time(members: Sequence[Process]) -> Iterator[Tuple[JobMoment, Dict[int, Part]]]:
     """The sum and its parts by member at each change; the page takes them in the same order (steps in runs/sum.js)."""
     # An event is of one process, or a reading (-1) of several. None: the process has ended.
-    events: List[Tuple[int, int, int, Dict[int, Optional[Observed]], Dict[int, int]]] = []
+    events: List[Tuple[int, int, Dict[int, Optional[Observed]], Dict[int, int]]] = []
     for index, process in enumerate(members):
         run, time = process.profile, -1
-        inherited = run.composition(0) if process.shares and run.snapshots else {}
-        for number, each in enumerate(observed(run, inherited)):
+        for each in observed(run, run.composition(0) if process.shares and run.snapshots else {}):
             time = each.time + process.offset
-            events.append((time, index, number, {index: each}, {}))
+            events.append((time, index, {index: each}, {}))
         if time >= 0:
-            events.append((max(process.end, time), index, len(events), {index: None}, {}))
-    events += [(time, -1, number, {}, read) for number, (time, read) in enumerate(_readings(members))]
+            events.append((max(process.end, time), index, {index: None}, {}))
+    events += [(time, -1, {}, read) for time, read in _readings(members)]
     seen: Dict[int, Optional[Observed]] = {}
     shares: Dict[int, int] = {}
     parts: Dict[int, Part] = {}
     host = device = 0
-    for time, _, _, now, read in sorted(events, key=lambda event: event[:3]):
+    for time, _, now, read in sorted(events, key=lambda event: event[:2]):
         seen.update(now)
         shares.update(read)
         for index in now or read:

@@ -94,9 +94,8 @@ def _slices(profile: Profile) -> List[_Slice]:
 
 
 def _on_tracks(profile: Profile, event: _Event) -> Iterator[str]:
-    """Each slice on the first track of its thread on which it nests, then the tracks' names."""
+    """Each slice on the first track of its thread on which it nests."""
     tracks: Dict[int, List[List[int]]] = {}  # by thread, for each track: the ends of the open slices
-    names: Dict[int, str] = {}
     for thread, begin, end, category, name, figures in _slices(profile):
         of_thread = tracks.setdefault(thread, [])
         for ends in of_thread:
@@ -104,21 +103,19 @@ def _on_tracks(profile: Profile, event: _Event) -> Iterator[str]:
             while ends and ends[-1] <= begin and ends[-1] < end:
                 ends.pop()
         number = next((n for n, ends in enumerate(of_thread) if not ends or end <= ends[-1]), len(of_thread))
+        track = _FIRST_TRACK * number + thread
         if number == len(of_thread):
             of_thread.append([])
+            title = f"thread {thread}" + (f", overlapping ({number + 1})" if number else "")
+            yield event("M", "thread_name", tid=track, args={"name": title})
         of_thread[number].append(end)
-        track = _FIRST_TRACK * number + thread
-        names[track] = f"thread {thread}" + (f", overlapping ({number + 1})" if number else "")
         yield event("X", name, begin, dur=end - begin, tid=track, cat=category, args=figures)
-    for track, name in names.items():
-        yield event("M", "thread_name", tid=track, args={"name": name})
 
 
 def _events(profile: Profile, view: View) -> Iterator[str]:
     event, names = _event_of(profile), Names(profile)
-    yield event(
-        "M", "process_name", args={"name": unicode_text(profile.manifest.get("command") or "(unknown command)")}
-    )
+    command = unicode_text(profile.manifest.get("command", ""))
+    yield event("M", "process_name", args={"name": command or "(unknown command)"})
     yield from _totals(profile, event)
     yield from _by_name(profile, names, view, event)
     yield from _on_tracks(profile, event)
