@@ -147,10 +147,8 @@ class _Steps:
             self._begin(time, address, n_bytes, account, "segment_alloc" if is_segment else "")
 
     def went(self, time: int, address: int, account: int) -> None:
-        if (address, account) in self._live:
+        if (address, account) in self._live:  # else a handle: its mapping has ended before
             self._end(time, address, account)
-        elif self._handles.get(address) == account:  # no step: its mapping has ended before
-            del self._handles[address]
 
     def mapping(self, mapping: Mapped, time: int) -> None:
         if mapping.handle is None:

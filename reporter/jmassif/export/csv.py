@@ -35,20 +35,17 @@ def line(cells: Iterable[object]) -> str:
     return out.getvalue()
 
 
-ALL = "all"
-
 _SIDES = ("host", "device")
 
 
 def _rows(profile: Profile, view: View) -> Iterator[List[object]]:
-    names = Names(profile)
-    name_of = naming(profile, names, view.by, view.fold != "none")
+    name_of = naming(profile, Names(profile), view.by, view.fold != "none")
 
     def named(name: str) -> List[object]:
         return [name, profile.group_of.get(name, "other")] if view.by == "owner" else [name]
 
     head: List[object] = ["owner", "group"] if view.by == "owner" else [view.by]
-    if view.selector == ALL:
+    if view.selector == "all":
         figures = [f"{side}_live_{name}" for side in _SIDES for name in ("bytes", "blocks")]
         yield ["snapshot", f"time_{profile.time_unit}", "reason", *head, *figures]
         for snapshot, usages in series(profile, name_of):

@@ -62,9 +62,8 @@ def _draw(run: Profile, figure: Any) -> None:
         axis.margins(x=0)
         axis.legend(*(part[::-1] for part in axis.get_legend_handles_labels()), loc="upper left")
     axes[-1].set_xlabel(unit)
-    command = printable(run.manifest.get("command", ""))
     # A dollar begins a formula.
-    axes[0].set_title(command[:_MAX_TITLE].replace("$", r"\$"))
+    axes[0].set_title(printable(run.manifest.get("command", ""))[:_MAX_TITLE].replace("$", r"\$"))
 
 
 def write(run: Profile, view: View) -> Iterator[bytes]:
