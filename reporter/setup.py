@@ -25,6 +25,7 @@ setup(
     description="Where the memory of a program on an NVIDIA Jetson went: reads what valgrind --tool=jmassif recorded",
     license="GPL-2.0-or-later",
     python_requires=">=3.6",
+    extras_require={"fleet": ["sqlalchemy>=1.4", "pandas>=1.1", "scipy>=1.7"]},
     packages=packages,
     package_data={"jmassif": other_files},
     entry_points={

@@ -5,6 +5,7 @@ import csv
 import io
 import json
 import re
+import statistics
 from pathlib import Path
 from typing import Any, Dict, List
 
@@ -52,10 +53,10 @@ def test_what_is_planted_is_found_with_its_size_and_nothing_else(fleet: MadeFlee
             low, high = change["interval"]
             assert low <= (planted["bytes"] if is_there else 0) <= high
     assert set(changes(found, "library")) <= {"libcudnn.so", "python"} and not changes(found, "scope")
-    # The line that makes the vocabulary.
+    # The line that makes the vocabulary, and the one below which cuDNN is initialised.
     source = (Path(__file__).parent / "program.py").read_text().splitlines()
-    line = 1 + next(number for number, text in enumerate(source) if "bytearray(24 << 20)" in text)
-    assert set(changes(found, "python-line")) == {f"program.py:{line}"}
+    lines = [number for number, text in enumerate(source, 1) if re.search(r"24 << 20|jmsim\.Device", text)]
+    assert set(changes(found, "python-line")) == {f"program.py:{line}" for line in lines}
 
 
 def test_of_groups_by_chance_nothing_is_a_change(fleet: MadeFleet) -> None:
@@ -95,9 +96,9 @@ def test_medians_and_percentiles_are_those_of_the_traces(fleet: MadeFleet) -> No
         for of, group in zip(ours["groups"], mine["groups"]):
             values = sorted(by_run[of["value"]].get(row["name"], []))
             values = [0] * (group["n"] - len(values)) + values
-            assert group["median"] == values[(len(values) - 1) // 2]
-            assert sum(value <= group["high"] for value in values) >= 0.95 * len(values)
-            assert sum(value < group["high"] for value in values) < 0.95 * len(values)
+            assert abs(group["median"] - statistics.median(values)) <= 0.5
+            quartiles = statistics.quantiles(values, method="inclusive")
+            assert abs(group["spread"] - quartiles[2] + quartiles[0]) <= 1
 
 
 def csv_column(text: str, name: str) -> List[str]:
@@ -160,8 +161,8 @@ def test_runs_that_lie_far_out_are_named(tmp_path: Path) -> None:
         (tmp_path / f"traces/{number}").write_bytes(heavier(trace) if number == 17 else trace)
     asked("load", tmp_path / "f.db", tmp_path / "traces")
     found = json.loads(asked("diff", tmp_path / "f.db", "--group-by=l4t", "--format=json").out)
-    assert [Path(each["file"]).name for each in found["outside"]] == ["17"] and found["n_outside"] == 1
-    (each,) = found["outside"]
+    assert [Path(each["file"]).name for each in found["outliers"]] == ["17"] and found["n_outliers"] == 1
+    (each,) = found["outliers"]
     assert each["bytes"] - each["median"] == 500 << 20 and each["group"] == 1
 
 
@@ -217,10 +218,9 @@ def test_runs_are_listed_with_their_traces(fleet: MadeFleet) -> None:
         (["diff", "--group-by=jetpack", "--where=jetpack"], "is not a condition"),
         (["diff", "--group-by=jetpack", "--where=jetpack=9"], "no run is left"),
         (["diff", "--group-by=jetpack", "--by=kind"], 'unknown view "kind"'),
-        (["diff", "--group-by=jetpack", "--level=2"], "is not a significance level"),
+        (["diff", "--group-by=jetpack", "--level=60"], "is not a number from 0.0001% to 50%"),
         (["diff", "--group-by=jetpack", "--format=csv"], "invalid choice: 'csv'"),
         (["diff", "--group-by=jetpack", "--jobs=2"], "unrecognized arguments: --jobs=2"),
-        (["diff", "--group-by=jetpack", "--open"], "add --format=html"),
         (["runs", "--group-by=jetpack"], "unrecognized arguments: --group-by"),
         (["load"], "required: TRACE"),
     ],

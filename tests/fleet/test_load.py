@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """jmassif fleet load: each run once, whatever happens meanwhile, and what cannot be read is named and passed over."""
 
-import itertools
 import os
 import shutil
 import signal
@@ -10,13 +9,16 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any, Dict, List, Tuple
+from typing import Any, List, Tuple
 
 import pytest
 
-from jmassif.fleet import load
-from jmassif.fleet.database import FIGURE, PART, RUN, SETUP, FleetError, open_database, prepare
-from jmassif.fleet.load import Died, Worker, _Readers
+pytest.importorskip("sqlalchemy")
+from sqlalchemy import func, select
+
+from jmassif.fleet import FleetError, load
+from jmassif.fleet.database import FIGURE, PART, RUN, SETUP, opened
+from jmassif.reader.tokens import TraceError
 from tests.fleet.conftest import MadeFleet, jm_fleet
 from tests.fleet.server import Server
 from tests.reporter.commands import assert_one_line_error, command, jmassif
@@ -24,27 +26,18 @@ from tests.reporter.traces import Trace, small_training_run
 
 
 def contents(address: str) -> List[List[Tuple[Any, ...]]]:
-    database = open_database(str(address))
-    try:
-        return [
-            sorted(database.rows(f"SELECT {table.names} FROM {table.name}"), key=repr)
-            for table in (RUN, FIGURE, PART, SETUP)
-        ]
-    finally:
-        database.close()
+    with opened(str(address)) as connection:
+        tables = (RUN, FIGURE, PART, SETUP)
+        return [sorted(map(tuple, connection.execute(select(table)).fetchall()), key=repr) for table in tables]
 
 
 def n_runs(address: str) -> int:
     """0 where there is no fleet yet."""
     try:
-        database = open_database(str(address))
+        with opened(str(address)) as connection:
+            return int(connection.execute(select(func.count()).select_from(RUN)).scalar())
     except FleetError:
         return 0
-    try:
-        ((n,),) = database.rows("SELECT count(*) FROM run") if database.exists() else ((0,),)
-        return int(n)
-    finally:
-        database.close()
 
 
 def a_trace(pid: int = 4711, n_lost: int = 0) -> bytes:
@@ -195,9 +188,8 @@ def test_hostile_texts_come_back_as_they_were(address: str, tmp_path: Path) -> N
     trace = Trace(command="x", pid="1", host="h\\x00", start_unix_ms="5", time_unit="ms", board=board)
     (tmp_path / "t").write_bytes(trace.bytes())
     assert jmassif("fleet", "load", address, tmp_path / "t").status == 0
-    database = open_database(address)
-    assert database.rows("SELECT board FROM run") == [(board,)]
-    database.close()
+    with opened(address) as connection:
+        assert connection.execute(select(RUN.c.board)).scalar() == board
     listed = jmassif("fleet", "runs", address)
     assert listed.status == 0 and "\u202e" not in listed.out and "\t" not in listed.out
 
@@ -267,11 +259,8 @@ def test_a_database_of_something_else_is_left_alone(tmp_path: Path) -> None:
 
 
 def made_empty(directory: Path) -> Path:
-    path = directory / "empty.db"
-    database = open_database(str(path), may_be_new=True)
-    prepare(database)
-    database.close()
-    return path
+    with opened(str(directory / "empty.db"), may_be_new=True):
+        return directory / "empty.db"
 
 
 def test_what_is_compared_may_be_read_alone(fleet: MadeFleet, tmp_path: Path) -> None:
@@ -315,60 +304,55 @@ def test_sqlite_needs_no_psycopg(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert jmassif("fleet", "load", tmp_path / "f.db", tmp_path / "t").status == 0
 
 
-def test_a_reader_that_dies_is_told_of_its_trace_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_reader_that_dies_costs_its_trace_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As the kernel kills the one that takes too much memory."""
-    for name in "abc":
+    for name in "abcde":
         (tmp_path / name).write_bytes(a_trace(pid=ord(name)))
+    load_file = load.load_file
 
-    class Mortal(Worker):
-        def ask(self, path: str) -> Any:
-            if path.endswith("b"):
-                os.kill(self.pid, signal.SIGKILL)
-            return super().ask(path)
+    def mortal(path: str) -> Any:
+        if path.endswith(("b", "d")):
+            os.kill(os.getpid(), signal.SIGKILL)
+        return load_file(path)
 
-    monkeypatch.setattr(load, "Worker", Mortal)
-    done = jmassif("fleet", "load", "--jobs=1", tmp_path / "f.db", tmp_path / "a", tmp_path / "b", tmp_path / "c")
-    assert done.status == 1 and n_runs(str(tmp_path / "f.db")) == 2
-    assert "/b: the process that read it was ended by signal 9" in done.err
-
-
-def test_a_reader_runs_nothing_that_lies_in_the_current_directory(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "json.py").write_text("raise SystemExit('taken over')\n")
-    (tmp_path / "t").write_bytes(a_trace())
-    monkeypatch.chdir(tmp_path)
-    worker = Worker()
-    try:
-        assert worker.ask("t")["row"]["pid"] == 4711
-    except Died as error:
-        pytest.fail(str(error))
-    finally:
-        worker.close()
+    monkeypatch.setattr(load, "load_file", mortal)
+    done = jmassif("fleet", "load", "--jobs=2", tmp_path / "f.db", *(tmp_path / name for name in "abcde"))
+    assert done.status == 1 and n_runs(str(tmp_path / "f.db")) == 3, done.err
+    assert "/b: the process that read it was killed" in done.err and "2 refused" in done.err
 
 
-def test_few_records_wait_for_a_slow_database(tmp_path: Path, monkeypatch: "pytest.MonkeyPatch") -> None:
-    """Reading stops while nothing is written, and goes on with it; an end in between leaves no process behind."""
-    asked = []
+def test_few_records_wait_for_a_slow_database(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Reading stops while nothing is written, and goes on with it."""
 
-    class Quick:
-        def ask(self, path: str) -> Dict[str, Any]:
-            asked.append(path)
-            return {"reason": "none"}
+    def quick(path: str) -> Any:
+        (tmp_path / path).touch()
+        raise TraceError("none")
 
-        def close(self) -> None:
-            pass
-
-    monkeypatch.setattr(load, "Worker", Quick)
-    paths = [str(tmp_path / str(number)) for number in range(500)]
-    for path in paths:
-        Path(path).touch()
-    readers = _Readers(2)
-    results = readers.results(paths)
-    next(results)
+    monkeypatch.setattr(load, "load_file", quick)
+    records = load.read_all(list(map(str, range(500))), 2)
+    next(records)
     time.sleep(0.3)
-    assert len(asked) < 50
-    assert len(list(itertools.islice(results, 400))) == 400
-    begin = time.monotonic()
-    readers.close()
-    assert time.monotonic() - begin < 5
+    assert 1 <= len(os.listdir(str(tmp_path))) < 50
+    assert [record.reason for record in records] == ["none"] * 499
+    assert len(os.listdir(str(tmp_path))) == 500
+
+
+def test_without_its_libraries_it_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "t").write_bytes(a_trace())
+    assert jmassif("fleet", "load", tmp_path / "f.db", tmp_path / "t").status == 0
+    for words in (["runs"], ["diff", "--group-by=host"]):
+        for name in [name for name in sys.modules if name.startswith("jmassif.fleet.")]:
+            monkeypatch.delitem(sys.modules, name)
+        monkeypatch.setitem(sys.modules, "pandas", None)  # type: ignore[misc]
+        assert "apt install python3-sqlalchemy python3-pandas" in refused(words[0], tmp_path / "f.db", *words[1:])
+    monkeypatch.setitem(sys.modules, "sqlalchemy", None)  # type: ignore[misc]
+    assert "needs sqlalchemy" in refused("load", tmp_path / "g.db", tmp_path / "t")
+
+
+def test_a_load_imports_neither_pandas_nor_scipy(tmp_path: Path) -> None:
+    (tmp_path / "t").write_bytes(a_trace())
+    names = "import sys; sys.stderr.write(' '.join(sys.modules))"
+    start = f"import atexit; atexit.register(lambda: exec({names!r})); {command('fleet')[-2]}"
+    words = [sys.executable, "-B", "-c", start, "fleet", "load", str(tmp_path / "f.db"), str(tmp_path / "t")]
+    done = subprocess.run(words, stderr=subprocess.PIPE, universal_newlines=True, timeout=60)
+    assert "sqlalchemy" in done.stderr and "pandas" not in done.stderr and "scipy" not in done.stderr

@@ -1,109 +1,123 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Intervals of medians and Holm's procedure, held against what is counted, and against fleets drawn by lot."""
+"""Fleets drawn by lot: a planted difference is found, with its size; without one next to nothing is said to have changed."""
 
-import random
-from bisect import bisect_right
-from itertools import product
-from typing import List
+from pathlib import Path
+from typing import Any, List
 
 import pytest
 
-from jmassif.fleet.compare import (
-    _tails,
-    distribution,
-    fences,
-    holm,
-    interval_of,
-    is_one_sided,
-    quantile,
-    smallest_error,
-)
+for library in ("sqlalchemy", "pandas", "scipy"):
+    pytest.importorskip(library)
+
+import numpy
+
+from jmassif.fleet import FleetError
+from jmassif.fleet.compare import FleetDifference, compare, holm, intervals, read_runs
+from jmassif.fleet.database import FIGURE, PART, RUN, SETUP, begin, insert, opened
+
+_TAIL = 0.3  # of a cost's logarithm
 
 
-@pytest.mark.parametrize("n", [5, 8, 11])
-def test_a_median_lies_within_its_interval_as_often_as_is_said(n: int) -> None:
-    """By all ways in which n runs can lie below or above the true median."""
-    for error in (0.5, 0.2, 0.07, 0.02):
-        rank = bisect_right(_tails(n), error / 2)
-        outside = sum(not rank <= sum(below) <= n - rank for below in product((0, 1), repeat=n))
-        assert outside / 2**n <= error
-        # One further in would be too narrow.
-        outside = sum(not rank + 1 <= sum(below) <= n - rank - 1 for below in product((0, 1), repeat=n))
-        assert outside / 2**n > error
+def drawn(random: Any, n_runs: int, n_parts: int) -> Any:
+    """A cost with a long tail, many equal values, and boards of two kinds."""
+    boards = random.choice([1.0, 1.6], (n_runs, n_parts))
+    return (random.lognormal(10, _TAIL, (n_runs, n_parts)) * boards).astype(int) // 64 * 64
 
 
-def test_of_few_runs_nothing_is_said_at_a_high_level() -> None:
-    assert interval_of([1, 2, 3], [11, 12, 13], 0.01) is None
-    assert smallest_error([1, 2, 3], [11, 12, 13]) > 0.05
-    assert smallest_error([], [1]) == 1.0
+def fill(path: Path, groups: List[Any]) -> Path:
+    """A database of groups of runs, with the bytes of each part by run: the first part is the total."""
+    names = ["total", *(f"owner{n}" for n in range(1, groups[0].shape[1]))]
+    with opened(str(path), may_be_new=True) as connection:
+        parts = [{"part": n, "view": "owner" if n else "total", "name": name} for n, name in enumerate(names)]
+        begin(connection)
+        insert(connection, PART, parts)
+        number = 0
+        for group, values in enumerate(groups):
+            insert(connection, SETUP, [{"setup": group, "key": "release", "value": str(group)}])
+            for row in values.tolist():
+                number += 1
+                insert(connection, RUN, [run_row(number, group)])
+                figures = [{"run": number, "part": n, "host": each} for n, each in enumerate(row)]
+                insert(connection, FIGURE, [{**figure, "device": 0, "number": 1} for figure in figures])
+        connection.commit()
+    return path
 
 
-def test_equal_values_are_no_change_and_different_constants_are_one() -> None:
-    assert smallest_error([5] * 40, [5] * 40) == 1.0
-    assert smallest_error([5] * 40, [6] * 40) < 1e-9
-    assert interval_of([5] * 40, [7] * 30, 0.001) == (2, 2)
+def run_row(number: int, group: int) -> Any:
+    row = {name: "" for name in ("file", "host", "board", "l4t", "jetpack", "pytorch", "command", "start", "ended")}
+    numbers = {name: 0 for name in ("pid", "end_time", "is_discrete", "peak_total", "peak_host", "peak_device")}
+    known = {"run": number, "id": f"{number:032x}", "start_unix_ms": number, "is_complete": 1, "setup": group}
+    return {**row, **numbers, **known}
 
 
-@pytest.mark.parametrize("seed", range(5))
-def test_the_error_of_a_change_is_the_least_whose_interval_is_on_one_side(seed: int) -> None:
-    random_ = random.Random(seed)
-    before = sorted(random_.randrange(1000) for _ in range(30))
-    now = sorted(random_.randrange(1000) + 300 for _ in range(25))
-    error = smallest_error(before, now)
-    assert error < 1 and is_one_sided(interval_of(before, now, error))
-    assert not is_one_sided(interval_of(before, now, error * 0.999))
+def difference(path: Path, level: float = 0.01) -> FleetDifference:
+    with opened(str(path)) as connection:
+        return compare(connection, read_runs(connection), 0, "release", None, ["owner"], None, level).found
 
 
-def test_quantiles_are_those_that_counting_finds() -> None:
-    random_ = random.Random(1)
-    for n in range(1, 60):
-        ordered = sorted(random_.randrange(20) for _ in range(n))
-        for per_cent in (5, 25, 50, 75, 95):
-            value = quantile(ordered, per_cent)
-            assert 100 * sum(each <= value for each in ordered) >= per_cent * n
-            assert 100 * sum(each < value for each in ordered) < per_cent * n
+def test_a_planted_difference_is_found_with_its_size(tmp_path: Path) -> None:
+    random = numpy.random.default_rng(1)
+    before, now = drawn(random, 120, 20), drawn(random, 80, 20)
+    now[:, 0] += 30000
+    now[:, 7] += 20000
+    found = difference(fill(tmp_path / "f.db", [before, now]))
+    changed = {row.name: row.changes[1] for row in found.rows if row.has_changed}
+    assert set(changed) == {"total", "owner7"} and found.rows[1].name == "owner7" and found.compared == 20
+    for name, planted in (("total", 30000), ("owner7", 20000)):
+        change = changed[name]
+        assert change and change.interval and change.p < 0.01
+        assert change.interval[0] <= planted <= change.interval[1] and change.interval[0] > 0
+        assert change.interval[0] <= change.bytes <= change.interval[1]
+
+
+def test_of_fleets_without_a_difference_next_to_none_has_one() -> None:
+    """200 fleets of 60 rows at 5 %: ten are expected to have one."""
+    from scipy.stats import mannwhitneyu
+
+    random = numpy.random.default_rng(20)
+    n_alarms = 0
+    for _ in range(200):
+        found = mannwhitneyu(drawn(random, 40, 60), drawn(random, 60, 60), axis=0, method="asymptotic")
+        n_alarms += bool((holm(found.pvalue) < 0.05).any())
+    assert n_alarms <= 20
+
+
+def test_a_difference_of_medians_lies_in_its_interval_as_often_as_is_said() -> None:
+    random = numpy.random.default_rng(21)
+    found = intervals(drawn(random, 30, 3000), drawn(random, 50, 3000) + 777, 0.1)
+    outside = [interval for interval in found if interval and not interval[0] <= 777 <= interval[1]]
+    assert all(found) and len(outside) <= 0.1 * len(found)
+
+
+def test_equal_values_are_no_change_and_different_constants_are_one(tmp_path: Path) -> None:
+    before, now = numpy.full((40, 3), 5000), numpy.full((30, 3), 5000)
+    now[:, 1] = 7000
+    found = difference(fill(tmp_path / "f.db", [before, now]))
+    assert [row.name for row in found.rows if row.has_changed] == ["owner1"]
+    assert found.rows[1].changes[1] and found.rows[1].changes[1].interval == (2000, 2000)
+
+
+def test_few_runs_have_no_interval_and_are_not_judged(tmp_path: Path) -> None:
+    found = difference(fill(tmp_path / "f.db", [numpy.full((40, 2), 5000), numpy.full((3, 2), 9000)]))
+    assert found.compared == 0 and not any(row.has_changed for row in found.rows)
+    assert {change.interval for row in found.rows for change in row.changes if change} == {None}
 
 
 def test_holm_is_its_definition() -> None:
-    """Of a row all with smaller errors must be changes too, and its error below level / (how many are not smaller)."""
-    random_ = random.Random(3)
-    for _ in range(200):
-        errors = [random_.choice([1e-4, 1e-3, 0.004, 0.006, 0.02, 1.0]) for _ in range(random_.randrange(1, 9))]
-        found = holm(errors, 0.05)
-        ordered = sorted(range(len(errors)), key=lambda index: errors[index])
-        is_on = True
-        for place, index in enumerate(ordered):
-            is_on = is_on and errors[index] <= 0.05 / (len(errors) - place)
-            assert found[index][0] == is_on
+    """By hand: of the k-th smallest of m at most, each times m - k + 1, and never less than the one before."""
+    assert holm(numpy.array([0.04, 0.01, 0.03])).tolist() == [0.06, 0.03, 0.06]
+    assert holm(numpy.array([0.5, 0.6])).tolist() == [1.0, 1.0] and holm(numpy.array([])).tolist() == []
 
 
-def drawn(random_: random.Random, n: int, shift: int = 0) -> List[int]:
-    """A cost with a long tail, many equal values, and boards of two kinds."""
-    return sorted(int(random_.lognormvariate(8, 0.3) * random_.choice((1.0, 1.6))) // 64 * 64 + shift for _ in range(n))
+def test_outliers_are_runs_far_from_the_median_of_their_group(tmp_path: Path) -> None:
+    random = numpy.random.default_rng(4)
+    groups = [random.normal(1e6, 1e4, (400, 2)).astype(int) for _ in range(2)]
+    groups[1][17, 1] = 1_200_000
+    found = difference(fill(tmp_path / "f.db", groups))
+    assert [(each.group, each.name, each.bytes) for each in found.outliers] == [(1, "owner1", 1_200_000)]
 
 
-def test_of_fleets_without_a_change_next_to_none_is_said_to_have_one() -> None:
-    """200 fleets of 60 rows at 5 %: ten are allowed to have one. What is compared is the same each time this runs."""
-    random_ = random.Random(20)
-    n_alarms = 0
-    for _ in range(200):
-        errors = [smallest_error(drawn(random_, 40), drawn(random_, 60)) for _ in range(60)]
-        n_alarms += any(is_change for is_change, _ in holm(errors, 0.05))
-    assert n_alarms <= 10
-
-
-def test_a_change_is_found_and_lies_in_its_interval() -> None:
-    random_ = random.Random(21)
-    for _ in range(20):
-        before, now = drawn(random_, 800), drawn(random_, 800, 2000)
-        interval = interval_of(before, now, 0.01 / 60)
-        assert smallest_error(before, now) < 0.01 / 60
-        assert interval and interval[0] <= 2000 <= interval[1]
-
-
-def test_what_lies_far_out_is_beyond_the_fences() -> None:
-    random_ = random.Random(4)
-    values = sorted(int(random_.gauss(1e6, 1e4)) for _ in range(10000))
-    bounds = fences(distribution(values))
-    assert not [value for value in values if not bounds.least <= value <= bounds.most]
-    assert not bounds.least <= 900000 <= bounds.most and not bounds.least <= 1100000 <= bounds.most
+def test_one_group_and_no_runs_are_nothing_to_compare(tmp_path: Path) -> None:
+    path = fill(tmp_path / "f.db", [numpy.full((4, 2), 5000)])
+    with pytest.raises(FleetError, match="nothing to compare"):
+        difference(path)

@@ -8,7 +8,10 @@ from typing import Any, Dict, List, NamedTuple
 
 import pytest
 
-from jmassif.fleet.database import FIGURE, PART, RUN, SETUP, number_of, open_database, prepare
+for library in ("sqlalchemy", "pandas", "scipy"):
+    pytest.importorskip(library)
+
+from jmassif.fleet.database import FIGURE, PART, RUN, SETUP, begin, insert, number_of, opened
 from jmassif.units import growth, size
 from tests.reporter.commands import jmassif
 from tests.web.browser import look, visit
@@ -25,29 +28,28 @@ class FleetPage(NamedTuple):
 
 def _fill(path: Path) -> None:
     """10,000 runs, made in the tables: how they get there from traces is tested with traces."""
-    database = open_database(str(path), may_be_new=True)
-    prepare(database)
-    database.begin()
     parts = [("total", "total")] + [(view, f"{view} <{n}>") for view, many in VIEWS.items() for n in range(many)]
     numbers = [number_of("\0".join(part)) for part in parts]
-    database.add(PART, [(number, *part) for number, part in zip(numbers, parts)])
     runs, figures = [], []
     for run in range(N):
         jetpack = ("4.6.1", "5.1.2", "6.0", "6.2")[run % 4]
-        row: Dict[str, Any] = {name: None for name, _ in RUN.columns}
+        row: Dict[str, Any] = {name: None for name in RUN.columns.keys()}
         row.update(run=run, id=f"{run:032x}", host=f"board-{run:05}", jetpack=jetpack, board="Nano", setup=run % 4)
         row.update(file=f"/traces/{run}", is_complete=1, is_discrete=0, start_unix_ms=run, start="2026-09-21T00:00:00Z")
-        runs.append(tuple(row.values()))
+        runs.append(row)
         for at, number in enumerate(numbers):
             noise = run * 7919 * (at + 1) % 100003
             more = 3 << 20 if at == 3 and jetpack == "6.2" else 0
             far = 99 << 20 if (run, at) == (42, 0) else 0
-            figures.append((run, number, (at + 1) * 1000000 + noise + more + far, -noise if at == 30 else at * 1000, 1))
-    database.add(RUN, runs)
-    database.add(FIGURE, figures)
-    database.add(SETUP, [(setup, "package.libssl", f"<b>{setup}</b>") for setup in range(4)])
-    database.commit()
-    database.close()
+            host, device = (at + 1) * 1000000 + noise + more + far, -noise if at == 30 else at * 1000
+            figures.append({"run": run, "part": number, "host": host, "device": device, "number": 1})
+    setups = [{"setup": setup, "key": "package.libssl", "value": f"<b>{setup}</b>"} for setup in range(4)]
+    named = [{"part": number, "view": view, "name": name} for number, (view, name) in zip(numbers, parts)]
+    with opened(str(path), may_be_new=True) as connection:
+        begin(connection)
+        for table, rows in ((PART, named), (RUN, runs), (FIGURE, figures), (SETUP, setups)):
+            insert(connection, table, rows)
+        connection.commit()
 
 
 @pytest.fixture(scope="module", name="page")
@@ -105,12 +107,12 @@ def test_the_headline_is_there_without_a_script_and_names_are_no_markup(page: Fl
         ["texts", "#headline .statement"],
         ["count", "td b, th b"],
         ["rows", "#facts tbody"],
-        ["rows", "#outside tbody"],
+        ["rows", "#outliers tbody"],
     )
     assert text == page.found["headline"] and bold == 0
     assert facts == [["package libssl", *(f"<b>{setup}</b>" for setup in range(4))]]
-    assert [row[0] for row in far] == ["board-00042"] == [each["host"] for each in page.found["outside"]]
-    assert size(page.found["outside"][0]["bytes"])
+    assert [row[0] for row in far] == ["board-00042"] == [each["host"] for each in page.found["outliers"]]
+    assert size(page.found["outliers"][0]["bytes"])
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -1,129 +1,135 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A comparison of groups as JSON, CSV, text, Markdown, and an HTML page that draws the distributions from every run's figures."""
+"""A comparison of groups in sentences, as text, Markdown and JSON, and as an HTML page that draws the distributions."""
 
 import json
 from html import escape
-from itertools import chain
-from typing import Any, Dict, Iterator, List, NamedTuple, Sequence
+from itertools import chain, groupby
+from typing import Any, Dict, Iterator, List, NamedTuple
+
+from sqlalchemy import bindparam, select
 
 from jmassif.export.csv import line
-from jmassif.fleet.compare import FleetDifference, FleetRow, FleetRun, Outside, fleet_headline, left_out, method
-from jmassif.fleet.database import RUN, SCOPE, TOTAL, Database
+from jmassif.export.json import data
+from jmassif.fleet import TOTAL
+from jmassif.fleet.compare import Compared, FleetDifference, FleetRow, Frame
+from jmassif.fleet.database import FIGURE, PART, RUN
 from jmassif.html.cells import Columns, all_shown, shown
 from jmassif.html.data import RunData
 from jmassif.html.page import fill_page, pack
 from jmassif.render.diff_tables import escaped, markdown_table, text_table
 from jmassif.render.layout import heading, paragraph
-from jmassif.units import growth, printable, size, unicode_text
+from jmassif.units import count, growth, percent, printable, size
+
+# ---- sentences ----
+
+_MOST_NAMED = 3
+
+
+def _largest_changes(found: FleetDifference, group: int) -> str:
+    """Of the first view that has any."""
+    changes = [(row.view, row.name, row.changes[group]) for row in found.rows if row.view != TOTAL]
+    significant = [(view, name, change.bytes) for view, name, change in changes if change and change.is_change]
+    if not significant:
+        return ""
+    by = significant[0][0]
+    of = sorted((-abs(n_bytes), printable(name), growth(n_bytes)) for view, name, n_bytes in significant if view == by)
+    more = f" and {len(of) - _MOST_NAMED} more" if len(of) > _MOST_NAMED else ""
+    named = ", ".join(f"{name} {change}" for _, name, change in of[:_MOST_NAMED])
+    return f" By {by.replace('-', ' ')}: {named}{more}."
+
+
+def _sentence(found: FleetDifference, group: int) -> str:
+    base, now, total = found.groups[found.base], found.groups[group], found.rows[0]
+    medians = [total.groups[place].median for place in (found.base, group)]
+    sizes = " → ".join(map(size, medians))
+    change = total.changes[group]
+    assert change
+    runs = f"{count(now.runs, 'run')} against {base.runs:,}"
+    if change.interval is None:
+        return f"Not enough runs to compare {now.label} with {base.label} ({runs}): {sizes} at the peak."
+    memory = "" if found.pool == "bytes" else f" of {found.pool} memory"
+    between = " to ".join(map(growth, change.interval))
+    parts = _largest_changes(found, group)
+    if change.is_change:
+        more = f"{size(abs(change.bytes))}{memory} {'more' if change.bytes > 0 else 'less'}"
+        share = percent(abs(change.bytes), medians[0])
+        return f"{now.label} needs {more} than {base.label} at the peak ({between}): {sizes}, {share}, medians of {runs}.{parts}"
+    return (
+        f"No significant difference between {now.label} and {base.label} at the peak{memory}, {runs}: {sizes} ({between})."
+        f"{parts or ' No part differs significantly.'}"
+    )
+
+
+def headline(found: FleetDifference) -> List[str]:
+    """Sentences that are safe to show; the group that differs most comes first."""
+
+    def largest(group: int) -> int:
+        changes = (row.changes[group] for row in found.rows)
+        return max(abs(change.bytes) if change and change.is_change else 0 for change in changes)
+
+    others = sorted(
+        (group for group in range(len(found.groups)) if group != found.base), key=lambda group: -largest(group)
+    )
+    return [_sentence(found, group) for group in others]
+
+
+def notes(found: FleetDifference) -> List[str]:
+    """The statistical method, and the runs that are left out."""
+    level = f"{100 * found.level:.6g} %"
+    method = (
+        f"Changes are of medians, against {found.groups[found.base].label}. A change is significant by the Mann-Whitney U test, at"
+        f" {level} for all {found.compared:,} comparisons together (Holm). From and to: a {100 * (1 - found.level):.6g} %"
+        " confidence interval of the change. Spread: between the quartiles."
+    )
+    if not found.left_out:
+        return [method]
+    left_out = f"Left out: {count(found.left_out, 'run')} without an end (killed, or still running); --incomplete includes them."
+    return [method, left_out]
 
 
 # ---- data ----
-# A comparison of groups for programs: docs/fleet.md describes the JSON.
-
-FORMAT, VERSION = "jmassif-fleet-difference", 1
-_MOST_OUTLIERS = 1000
+# docs/fleet.md describes the JSON.
 
 
 def as_json(found: FleetDifference) -> Dict[str, Any]:
-    return {
-        "format": FORMAT,
-        "version": VERSION,
-        "headline": fleet_headline(found),
-        "method": method(found),
-        "key": found.key,
-        "pool": found.pool,
-        "level": found.level,
-        "base": found.base,
-        "compared": found.n_compared,
-        "left_out": found.n_left_out,
-        "groups": [{"value": unicode_text(g.value), "label": g.label, "runs": len(g.runs)} for g in found.groups],
-        "rows": [
-            {
-                "view": row.view,
-                "name": row.name,
-                "groups": [of._asdict() for of in row.groups],
-                "changes": [
-                    change
-                    and {
-                        "bytes": change.bytes,
-                        "interval": change.interval and list(change.interval),
-                        "error": change.allowed,
-                        "is_change": change.is_change,
-                    }
-                    for change in row.changes
-                ],
-            }
-            for row in found.rows
-        ],
-        "n_outside": len(found.outside),
-        "outside": [
-            {
-                "run": each.run.fields["id"],
-                "file": each.run.fields["file"],
-                "host": each.run.fields["host"],
-                "group": each.group,
-                "view": each.view,
-                "name": each.name,
-                "bytes": each.bytes,
-                "median": each.median,
-            }
-            for each in found.outside[:_MOST_OUTLIERS]
-        ],
-        "facts": [
-            {"key": fact.key, "label": fact.label, "values": [{"value": v, "runs": n} for v, n in fact.values]}
-            for fact in found.facts
-        ],
-    }
+    head = {"format": "jmassif-fleet-difference", "version": 2, "headline": headline(found), "notes": notes(found)}
+    return {**head, **data(found)}
 
 
 def write_json(found: FleetDifference) -> Iterator[str]:
     yield json.dumps(as_json(found), indent=1, ensure_ascii=False)
 
 
-# ---- export ----
-# Runs and their figures as tables for other programs: CSV, or a line of JSON each.
-
-RUN_FIELDS = [name for name, _ in RUN.columns if name != "setup"]
-FIGURE_FIELDS = ["run", "view", "name", "host", "device", "number"]
-_RUNS_AT_ONCE = 500
+# Runs, in columns of the table `run` that are the run's, under its id.
+_RUN_FIELDS = [name for name in RUN.columns.keys() if name not in ("run", "id", "setup")]
+_FIGURE_FIELDS = ["view", "name", "host", "device", "number"]
 
 
-def figures(database: Database, runs: Sequence[FleetRun]) -> Iterator[List[Any]]:
-    """Rows of FIGURE_FIELDS, run by run."""
-    for begin in range(0, len(runs), _RUNS_AT_ONCE):
-        numbers = [run.number for run in runs[begin : begin + _RUNS_AT_ONCE]]
-        ids = {run.number: run.fields["id"] for run in runs[begin : begin + _RUNS_AT_ONCE]}
-        sql = (
-            "SELECT f.run, p.view, p.name, f.host, f.device, f.number FROM figure f JOIN part p ON p.part = f.part"
-            f" WHERE f.run IN ({','.join('?' * len(numbers))}) ORDER BY f.run, p.view, p.name"
-        )
-        for run, *rest in database.rows(sql, numbers):
-            yield [ids[run], *rest]
+def _figures(connection: Any, runs: Frame) -> Iterator[List[Any]]:
+    of_run = select(*(table.c[name] for table, name in zip([PART] * 2 + [FIGURE] * 3, _FIGURE_FIELDS)))
+    of_run = of_run.select_from(FIGURE.join(PART, FIGURE.c.part == PART.c.part)).where(FIGURE.c.run == bindparam("run"))
+    for number, id_ in zip(runs["run"], runs["id"]):
+        for row in sorted(connection.execute(of_run, {"run": number}).fetchall()):
+            yield [id_, *row]
 
 
-def run_rows(runs: Sequence[FleetRun]) -> Iterator[List[Any]]:
-    for run in runs:
-        yield [run.fields["id"] if name == "run" else run.fields[name] for name in RUN_FIELDS]
-
-
-def write_csv(heads: Sequence[str], rows: Iterator[List[Any]]) -> Iterator[str]:
-    yield line(heads)
-    for row in rows:
-        yield line(row)
-
-
-def write_jsonl(heads: Sequence[str], rows: Iterator[List[Any]]) -> Iterator[str]:
-    for row in rows:
-        found: Dict[str, Any] = dict(zip(heads, row))
-        yield json.dumps(found, ensure_ascii=False)
+def write_runs(connection: Any, runs: Frame, is_csv: bool, of_figures: bool) -> Iterator[str]:
+    """Runs, or their figures, as CSV or a line of JSON each."""
+    heads = ["run", *(_FIGURE_FIELDS if of_figures else _RUN_FIELDS)]
+    rows = _figures(connection, runs) if of_figures else runs[["id", *_RUN_FIELDS]].itertuples(index=False)
+    if is_csv:
+        yield from map(line, chain([heads], rows))
+    else:
+        yield from (json.dumps(dict(zip(heads, row)), ensure_ascii=False) for row in rows)
 
 
 # ---- tables ----
-# A comparison of groups as tables: in text for a terminal, in Markdown for a merge request.
+# For a terminal, and in Markdown for a merge request.
 
 _MAX_NAME = 60
-_MOST_OUTSIDE = 10
+_MOST_OUTLIERS = 10
 _MOST_FACTS = 30
+_HEADS = ["", "runs", "median", "spread", "5 %", "95 %", "change", "from", "to"]
 
 
 class Section(NamedTuple):
@@ -134,152 +140,107 @@ class Section(NamedTuple):
 
 
 def _short(text: str) -> str:
+    text = printable(text)
     return text if len(text) <= _MAX_NAME else f"{text[: _MAX_NAME - 1]}…"
 
 
-def _note(n_more: int) -> str:
-    return f"{n_more:,} more (--all shows them)." if n_more else ""
-
-
-def _row(found: FleetDifference, row: FleetRow) -> Iterator[List[str]]:
+def _lines(found: FleetDifference, row: FleetRow) -> Iterator[List[str]]:
     """A line with the name, and one for each group."""
-    yield [_short(printable(row.name))] + [""] * 8
+    yield [_short(row.name)] + [""] * (len(_HEADS) - 1)
     for group, of, change in zip(found.groups, row.groups, row.changes):
-        cells = [f"{of.n:,}", size(of.median), size(of.spread), size(of.low), size(of.high)]
-        if change is None:
-            cells += ["", "", ""]
-        elif change.interval is None:
-            cells += [growth(change.bytes), "too few runs", ""]
-        else:
-            cells += [growth(change.bytes), *map(growth, change.interval)]
-        yield [f"  {_short(group.label)}", *cells]
+        cells = [f"{of.n:,}", *map(size, of[1:]), growth(change.bytes) if change else ""]
+        if change:
+            cells += map(growth, change.interval) if change.interval else ["too few runs"]
+        yield [f"  {_short(group.label)}", *cells] + [""] * (len(_HEADS) - 1 - len(cells))
 
 
-_HEADS = ["", "runs", "median", "spread", "5 %", "95 %", "change", "from", "to"]
-
-
-def _title(view: str) -> str:
-    if view == TOTAL:
-        return "Memory at the peak"
-    return "Cost by call" if view == SCOPE else f"By {view.replace('-', ' ')}, at the peak"
-
-
-def _views(found: FleetDifference, is_all: bool) -> Iterator[Section]:
-    by_view: Dict[str, List[FleetRow]] = {}
-    for row in found.rows:
-        by_view.setdefault(row.view, []).append(row)
-    for view, rows in by_view.items():
-        shown = [row for row in rows if is_all or row.has_changed or view == TOTAL]
-        same = len(rows) - len(shown)
-        note = f"{same} without a significant difference (--all shows them)." if same else ""
-        yield Section(_title(view), _HEADS if shown else [], [line for row in shown for line in _row(found, row)], note)
-
-
-def run_name(each: Outside) -> str:
-    return str(each.run.fields["host"] or each.run.fields["file"])
-
-
-def _outside(found: FleetDifference, is_all: bool) -> Iterator[Section]:
-    if not found.outside:
-        return
-    shown = found.outside if is_all else found.outside[:_MOST_OUTSIDE]
-    rows = [
-        [
-            _short(printable(run_name(each))),
-            found.groups[each.group].label,
-            size(each.bytes),
-            size(each.median),
-            _short(printable(f"{each.view} {each.name}" if each.view != TOTAL else "total")),
-            printable(str(each.run.fields["file"])),
-        ]
-        for each in shown
-    ]
-    heads = ["", "group", "bytes", "group's median", "part", "trace"]
-    yield Section("Outliers", heads, rows, _note(len(found.outside) - len(shown)))
-
-
-def _facts(found: FleetDifference, is_all: bool) -> Iterator[Section]:
-    if not found.facts:
-        return
-    shown = found.facts if is_all else found.facts[:_MOST_FACTS]
-
-    def cell(value: str, n: int, n_runs: int) -> str:
-        return _short(printable(value or "?")) + ("" if n == n_runs else f" ({100 * n // n_runs} %)")
-
-    rows = [
-        [
-            _short(printable(fact.label)),
-            *(cell(value, n, len(group.runs)) for (value, n), group in zip(fact.values, found.groups)),
-        ]
-        for fact in shown
-    ]
-    heads = ["", *(group.label for group in found.groups)]
-    title = "Facts that differ between most runs of the groups"
-    yield Section(title, heads, rows, _note(len(found.facts) - len(shown)))
+def _view_title(view: str) -> str:
+    titles = {TOTAL: "Memory at the peak", "scope": "Cost by call"}
+    return titles.get(view) or f"By {view.replace('-', ' ')}, at the peak"
 
 
 def _sections(found: FleetDifference, is_all: bool) -> Iterator[Section]:
-    return chain(_views(found, is_all), _outside(found, is_all), _facts(found, is_all))
+    for view, group in groupby(found.rows, lambda row: row.view):
+        of_view = list(group)
+        some = [row for row in of_view if is_all or row.has_changed or view == TOTAL]
+        same = len(of_view) - len(some)
+        note = f"{same} without a significant difference (--all shows them)." if same else ""
+        lines = [line for row in some for line in _lines(found, row)]
+        yield Section(_view_title(view), _HEADS if lines else [], lines, note)
+
+    def shortened(title: str, heads: List[str], rows: List[List[str]], most: int) -> Iterator[Section]:
+        n_more = 0 if is_all else max(0, len(rows) - most)
+        if rows:
+            note = f"{n_more:,} more (--all shows them)." if n_more else ""
+            yield Section(title, ["", *heads], rows[: len(rows) - n_more], note)
+
+    outliers = []
+    for each in found.outliers:
+        part = "total" if each.view == TOTAL else f"{each.view} {each.name}"
+        sizes = [size(each.bytes), size(each.median)]
+        label = found.groups[each.group].label
+        outliers.append([_short(each.host or each.file), label, *sizes, _short(part), printable(each.file)])
+    yield from shortened("Outliers", ["group", "bytes", "group's median", "part", "trace"], outliers, _MOST_OUTLIERS)
+    facts = []
+    for fact in found.facts:
+        runs = [each["runs"] for each in fact.values]
+        shares = ["" if n == of.runs else f" ({100 * n // of.runs} %)" for n, of in zip(runs, found.groups)]
+        cells = [_short(each["value"] or "?") + share for each, share in zip(fact.values, shares)]
+        facts.append([_short(fact.label), *cells])
+    title = "Facts that differ between most runs of the groups"
+    yield from shortened(title, [group.label for group in found.groups], facts, _MOST_FACTS)
 
 
-def write_text(found: FleetDifference, is_all: bool) -> Iterator[str]:
-    """For a terminal."""
-    for sentence in fleet_headline(found):
-        yield from paragraph(sentence) + [""]
-    for text in filter(None, (method(found), left_out(found))):
-        yield from paragraph(text)
+def write_tables(found: FleetDifference, is_all: bool, is_markdown: bool) -> Iterator[str]:
+    """For a terminal, or in Markdown for a merge request."""
+
+    def mark(text: str) -> List[str]:
+        return [escaped(text), ""] if is_markdown else list(paragraph(text))
+
+    for sentence in headline(found):
+        yield from [*mark(sentence), *([] if is_markdown else [""])]
+    for text in notes(found):
+        yield from mark(text)
     for section in _sections(found, is_all):
-        yield from heading(section.title)
-        if section.rows:
-            yield from text_table([section.heads, *section.rows], ">" if section.heads is _HEADS else "<")
+        is_of_figures = section.heads is _HEADS
+        if is_markdown:
+            yield from [f"### {escaped(section.title)}", ""]
+            if section.rows:
+                yield from [*markdown_table(section.heads, section.rows, "--:" if is_of_figures else ":--"), ""]
+        else:
+            yield from heading(section.title)
+            if section.rows:
+                yield from text_table([section.heads, *section.rows], ">" if is_of_figures else "<")
         if section.note:
-            yield section.note
+            yield from mark(section.note)
 
 
-def write_markdown(found: FleetDifference, is_all: bool) -> Iterator[str]:
-    """Pipe tables, as GitHub and GitLab have them."""
-    for sentence in fleet_headline(found):
-        yield from [escaped(sentence), ""]
-    for text in filter(None, (method(found), left_out(found))):
-        yield from [escaped(text), ""]
-    for section in _sections(found, is_all):
-        yield from [f"### {escaped(section.title)}", ""]
-        if section.rows:
-            yield from markdown_table(section.heads, section.rows, "--:" if section.heads is _HEADS else ":--")
-            yield ""
-        if section.note:
-            yield from [section.note, ""]
+def write_list(runs: Frame) -> Iterator[str]:
+    """The runs for a terminal."""
+    rows = [["start", "host", "board", "JetPack", "PyTorch", "ended", "peak", "trace"]]
+    for run in runs.fillna("").to_dict("records"):
+        texts = [_short(run[name]) for name in ("start", "host", "board", "jetpack", "pytorch", "ended")]
+        rows.append([*texts, size(run["peak_total"]) if run["peak_total"] != "" else "", printable(run["file"])])
+    yield from text_table(rows, "<")
 
 
 # ---- page ----
 
 SCRIPT = "fleet.js"
+_OF_RUN = ("id", "host", "board", "file", "start")
 
 
-def _runs(found: FleetDifference) -> List[Dict[str, List[str]]]:
-    """The identity of the runs by group, in columns."""
-    names = ("id", "host", "board", "file", "start")
-    return [
-        {name: [shown(str(run.fields[name] or "")) for run in group.runs] for name in names} for group in found.groups
-    ]
-
-
-def _columns(found: FleetDifference) -> Columns:
-    packed = Columns()
-    for number, row in enumerate(found.rows):
-        for group, values in enumerate(row.values):
-            packed.add(f"{number}.{group}", values, "signed")
-    return packed
-
-
-def write(found: FleetDifference) -> Iterator[str]:
-    """Raises FormatError."""
+def write_page(compared: Compared) -> Iterator[str]:
+    """With the identity of the runs by group, in columns, and the figures of each. Raises FormatError."""
+    found = compared.found
     head = all_shown(as_json(found))
-    head["runs"] = _runs(found)
-    packed = _columns(found)
+    head["runs"] = [{name: [shown(text) for text in runs[name]] for name in _OF_RUN} for runs in compared.runs]
+    packed = Columns()
+    for row in range(len(found.rows)):
+        for group, values in enumerate(compared.values):
+            packed.add(f"{row}.{group}", values.iloc[:, row].tolist(), "signed")
     title = shown(" → ".join(group.label for group in found.groups))
-    statements = [*fleet_headline(found), *filter(None, (left_out(found),))]
-    first = "".join(f'<p class="statement">{escape(text)}</p>' for text in statements)
-    first += f'<p class="quiet">{escape(method(found))}</p>'
-    data = pack([RunData({"columns": packed.specs}, packed.bytes())], title, fleet=head)
-    yield from fill_page(title, first, data, script=SCRIPT)
+    first = "".join(f'<p class="statement">{escape(text)}</p>' for text in headline(found))
+    first += "".join(f'<p class="quiet">{escape(text)}</p>' for text in notes(found))
+    packed_data = pack([RunData({"columns": packed.specs}, packed.bytes())], title, fleet=head)
+    yield from fill_page(title, first, packed_data, script=SCRIPT)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
 // The page of a fleet: how one part is distributed (a row of bars for each group on one scale, and the runs of the chosen bar), and
-// tables of each part in each group with its change, of runs that lie far out, and of other differences.
+// tables of each part in each group with its change, of outliers, and of other differences.
 
 import './page.css';
 import { append, h, replace } from './base/dom.js';
@@ -23,7 +23,7 @@ const RUN_COLUMNS = [
     { head: 'run', value: (run) => run.host || run.file },
     { head: 'bytes', isFigure: true, value: (run) => run.bytes, show: (run) => size(run.bytes) },
     { head: 'board', value: (run) => run.board },
-    { head: 'began', value: (run) => run.start },
+    { head: 'start', value: (run) => run.start },
     { head: 'trace', value: (run) => run.file, isLong: true },
 ];
 
@@ -100,7 +100,7 @@ function partColumns(head) {
             show: (part) => h('span', { class: of(part).is_change ? (of(part).bytes > 0 ? 'grown' : 'shrunk') : 'quiet' }, growth(of(part).bytes)),
         });
         columns.push({
-            head: 'between',
+            head: 'from … to',
             value: (part) => {
                 const { interval } = of(part);
                 return interval ? interval.map(growth).join(' … ') : 'too few runs';
@@ -128,35 +128,35 @@ function partTables(head, choose) {
                 draw.forEach((each) => each());
             },
         });
-        draw.push(() => table.show(columns, rows, 'medians; a change in colour is one'));
+        draw.push(() => table.show(columns, rows, 'medians; significant changes are coloured'));
         draw[draw.length - 1]();
         return h('section', { id: `by-${view}` }, table.element);
     });
 }
 
 /** @param {FleetHead} head */
-function outsideTable(head) {
-    /** @type {Table<import('./fleet/data.js').Outside>} */
-    const table = new Table('Runs that lie far from their group', { empty: 'none' });
+function outlierTable(head) {
+    /** @type {Table<import('./fleet/data.js').Outlier>} */
+    const table = new Table('Outliers', { empty: 'none' });
     table.show(
         [
             { head: 'run', value: (run) => run.host || run.file },
             { head: 'group', value: (run) => head.groups[run.group].label },
             { head: 'bytes', isFigure: true, value: (run) => run.bytes, show: (run) => size(run.bytes) },
             { head: 'median', isFigure: true, value: (run) => run.median, show: (run) => size(run.median) },
-            { head: 'of what', value: (run) => (run.view === 'total' ? 'in all' : `${run.view} ${run.name}`) },
+            { head: 'part', value: (run) => (run.view === 'total' ? 'total' : `${run.view} ${run.name}`) },
             { head: 'trace', value: (run) => run.file, isLong: true },
         ],
-        head.outside,
-        head.n_outside > head.outside.length ? `the farthest of ${head.n_outside}` : '',
+        head.outliers,
+        head.n_outliers > head.outliers.length ? `the farthest of ${head.n_outliers}` : '',
     );
-    return h('section', { id: 'outside' }, table.element);
+    return h('section', { id: 'outliers' }, table.element);
 }
 
 /** @param {FleetHead} head */
 function factsTable(head) {
     /** @type {Table<FleetHead['facts'][0]>} */
-    const table = new Table('What else differs, as most runs have it', { empty: 'nothing' });
+    const table = new Table('Facts that differ between most runs of the groups', { empty: 'none' });
     /** @type {import('./charts/table.js').Column<FleetHead['facts'][0]>[]} */
     const columns = [{ head: 'name', value: (fact) => fact.label }];
     head.groups.forEach(({ label, runs }, group) =>
@@ -179,7 +179,7 @@ async function open(place) {
         distribution.show(row);
         distribution.element.scrollIntoView({ block: 'nearest' });
     };
-    append(place, distribution.element, ...partTables(fleet.head, choose), outsideTable(fleet.head), factsTable(fleet.head));
+    append(place, distribution.element, ...partTables(fleet.head, choose), outlierTable(fleet.head), factsTable(fleet.head));
     distribution.show(0);
     document.querySelector('footer')?.prepend(h('p', {}, `Made by ${data.generator}.`));
     document.documentElement.dataset.state = 'ready';

@@ -3,10 +3,10 @@
 // Data of a fleet: as jmassif fleet diff describes --format=json, and besides who the runs are, and the bytes of each.
 
 /** @typedef {{n: number, median: number, spread: number, low: number, high: number}} Distribution bytes; spread between the quartiles, low and high the 5th and 95th percentile */
-/** @typedef {{bytes: number, interval: [number, number]|null, error: number, is_change: boolean}} Change against the base */
+/** @typedef {{bytes: number, interval: [number, number]|null, p: number, is_change: boolean}} Change against the base */
 /** @typedef {{view: string, name: string, groups: Distribution[], changes: (Change|null)[]}} FleetRow */
 /** @typedef {{id: string[], host: string[], board: string[], file: string[], start: string[]}} FleetRuns */
-/** @typedef {{run: string, file: string, host: string, group: number, view: string, name: string, bytes: number, median: number}} Outside */
+/** @typedef {{run: string, file: string, host: string, group: number, view: string, name: string, bytes: number, median: number}} Outlier */
 /**
  * @typedef {object} FleetHead
  * @property {string[]} headline
@@ -16,8 +16,8 @@
  * @property {number} base
  * @property {{value: string, label: string, runs: number}[]} groups
  * @property {FleetRow[]} rows
- * @property {number} n_outside
- * @property {Outside[]} outside
+ * @property {number} n_outliers
+ * @property {Outlier[]} outliers
  * @property {{key: string, label: string, values: {value: string, runs: number}[]}[]} facts
  * @property {FleetRuns[]} runs
  */
