@@ -237,30 +237,25 @@ class BottomUp(CallTree):
 
     def _split(self, items: List[_Item], level: int) -> Dict[Union[str, FrameRun], List[_Item]]:
         """The items of a node by the child they go to; empty if all stacks end in the node."""
-        shape = self._shape
-        children: Dict[Union[str, FrameRun], List[_Item]] = {}
-        if level < len(shape.levels):
-            label_of = shape.levels[level]
+        shape, n_levels = self._shape, len(self._shape.levels)
+        children: Dict[Union[str, FrameRun], List[_Item]] = defaultdict(list)
+        if level < n_levels:
             for item in items:
-                children.setdefault(label_of(item[2]), []).append(item)
-            return children
-        if level - len(shape.levels) >= shape.max_frames:
-            return children
-        ended, items = [item for item in items if not item[3]], [item for item in items if item[3]]
-        found: Dict[Union[int, FrameRun], List[_Item]] = defaultdict(list)
-        steps = shape.folding.steps([item[3] for item in items], shape.is_folded)
-        for (n_bytes, blocks, account, _, _), (key, outer, n_frames) in zip(items, steps):
-            found[key].append((n_bytes, blocks, account, outer, n_frames))
-        for key, members in found.items():
-            children.setdefault(key if isinstance(key, FrameRun) else shape.frame(key), []).extend(members)
-        if level > len(shape.levels):
-            if children and ended:
-                children.setdefault(STACK_ENDS, []).extend(ended)
-            return children
-        # No frame at all: kind and owner are all there is to say.
-        for item in ended:
-            _, kind, owner = self._profile.accounts[item[2]]
-            children.setdefault(f"({kind} of {owner}, without a stack)", []).append(item)
+                children[shape.levels[level](item[2])].append(item)
+        elif level < n_levels + shape.max_frames:
+            ended, items = [item for item in items if not item[3]], [item for item in items if item[3]]
+            found: Dict[Union[int, FrameRun], List[_Item]] = defaultdict(list)
+            steps = shape.folding.steps([item[3] for item in items], shape.is_folded)
+            for (n_bytes, blocks, account, _, _), (key, outer, n_frames) in zip(items, steps):
+                found[key].append((n_bytes, blocks, account, outer, n_frames))
+            for key, members in found.items():
+                children[key if isinstance(key, FrameRun) else shape.frame(key)] += members
+            if level == n_levels:  # no frame at all: kind and owner are all there is to say
+                for item in ended:
+                    _, kind, owner = self._profile.accounts[item[2]]
+                    children[f"({kind} of {owner}, without a stack)"].append(item)
+            elif children and ended:
+                children[STACK_ENDS] += ended
         return children
 
 

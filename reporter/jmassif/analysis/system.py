@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The machine that a run drew on: its figures, its pools with their capacities, resident pages and the libraries they are of."""
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from itertools import compress
 from typing import Dict, List, NamedTuple, Optional, Sequence, Tuple
@@ -213,11 +213,8 @@ def _pages_at(profile: Profile, moment: Moment) -> Dict[int, Pages]:
     """Pages by account. Sizes are recorded at snapshots: a peak has those of the snapshot after it."""
     if not profile.snapshots:
         return {}
-    index = moment.snapshot
-    if index is None:
-        later = (i for i, snapshot in enumerate(profile.snapshots) if snapshot.time >= moment.time)
-        index = next(later, len(profile.snapshots) - 1)
-    return profile.pages(index)
+    later = bisect_left([snapshot.time for snapshot in profile.snapshots], moment.time)
+    return profile.pages(min(later, len(profile.snapshots) - 1) if moment.snapshot is None else moment.snapshot)
 
 
 def mappings(profile: Profile, names: Names, moment: Moment) -> List[Mapped]:

@@ -22,7 +22,6 @@ from jmassif.reader.overlay import OverlayError, parse
 from jmassif.reader.tokens import MAGIC
 
 _MOST_OVERLAY_BYTES = 256 << 20
-_MOST_UNUSED = 10
 
 
 # ---- values -----------------------------------------------------------------------------------------
@@ -177,11 +176,9 @@ class Suppressions:
 
     def warn_unused(self) -> None:
         """Name those that matched nothing: the leak is fixed, or the pattern is wrong."""
-        unused = [each for place, each in enumerate(self._all) if place not in self._used]
-        for each in unused[:_MOST_UNUSED]:
-            warn(f"{each.file}:{each.line}: {each.text} matched nothing")
-        if len(unused) > _MOST_UNUSED:
-            warn(f"and {len(unused) - _MOST_UNUSED} more suppressions matched nothing")
+        for place, each in enumerate(self._all):
+            if place not in self._used:
+                warn(f"{each.file}:{each.line}: {each.text} matched nothing")
 
 
 # ---- another tool's log -----------------------------------------------------------------------------
