@@ -18,7 +18,6 @@ from jmassif.attribution.filters import (
 from jmassif.cli.common import Problem, warn
 from jmassif.model.run import Profile
 from jmassif.reader.input import STDIN, open_input, without_repeats
-from jmassif.reader.overlay import OverlayError, parse
 from jmassif.reader.tokens import MAGIC
 
 _MOST_OVERLAY_BYTES = 256 << 20

@@ -10,8 +10,6 @@ import errno
 import gzip
 import io
 import os
-import shutil
-import subprocess
 import sys
 import zlib
 from typing import IO, Any, BinaryIO, Callable, Dict, Iterator, List, Mapping, Optional, Sequence

@@ -4,7 +4,6 @@
 from shlex import quote
 from typing import Callable, Dict, Iterator, Sequence, Tuple
 
-from jmassif.analysis.processes import join
 from jmassif.analysis.summary import ALARM, NOTE, Report, build_report, moment_of
 from jmassif.attribution.names import Names
 from jmassif.attribution.views import LINE_VIEWS
@@ -29,7 +28,6 @@ from jmassif.render.layout import (
     wrapped,
 )
 from jmassif.render.lines import lines_section, trees, write_lines, write_sizes
-from jmassif.render.ranges import write_range
 from jmassif.render.sources import sources_of
 from jmassif.render.summary import filtered, findings, other_moment, remarks, verdict
 from jmassif.render.view import View
@@ -143,6 +141,9 @@ def write(profile: Profile, view: View, room: int = TWO_SCREENS) -> Iterator[str
     """The report's lines, as a rule no more than `room` if it is to be brief. Raises moments.SelectionError."""
     names = Names(profile)
     if view.range is not None:
+        from jmassif.analysis.processes import join
+        from jmassif.render.ranges import write_range
+
         other = write_range(join([("", profile)]), view)
     else:
         report = build_report(profile, moment_of(profile, names, view.selector), names)
