@@ -85,7 +85,6 @@ class Iterations(NamedTuple):
     # Columns: when so many of them were over. Neither decreases.
     times: Sequence[int]
     counts: Sequence[int]
-    snapshots: Tuple[int, ...]  # indices of those taken at just this point of each; () if there are none
 
     def at(self, time: int) -> float:
         """How many were over then, with what part of the one under way."""
@@ -131,14 +130,12 @@ def _of_regions(profile: Profile, regions: List[Region], until: int) -> Iteratio
             n = max(n, profile.region_sums[text].calls)
     times = [region.begin for region in regions]
     last = max(until if region.end is None else region.end for region in regions)
-    return Iterations(printable(_pattern(text)), n, times + [max(last, times[-1])], numbers + [n], ())
+    return Iterations(printable(_pattern(text)), n, times + [max(last, times[-1])], numbers + [n])
 
 
 def _of_marks(marks: List[Mark]) -> Iterations:
-    snapshots = tuple(mark.snapshot for mark in marks if mark.snapshot is not None)
-    at_marks = snapshots if len(snapshots) == len(marks) else ()
     times = [mark.time for mark in marks]
-    return Iterations(printable(_pattern(marks[0].text)), len(marks), times, range(len(marks)), at_marks)
+    return Iterations(printable(_pattern(marks[0].text)), len(marks), times, range(len(marks)))
 
 
 def iterations(profile: Profile, until: int) -> Optional[Iterations]:
@@ -153,8 +150,7 @@ def iterations(profile: Profile, until: int) -> Optional[Iterations]:
     enough = [row for row in found if row[1].n >= LEAST]
     if not enough:
         return max(found, key=lambda row: row[1].n)[1] if found else None
-    # If two are equally far out, one that has snapshots of its own is more exact.
-    return min(enough, key=lambda row: (row[0], not row[1].snapshots, -row[1].n))[1]
+    return min(enough, key=lambda row: (row[0], -row[1].n))[1]
 
 
 # ---- growth ------------------------------------------------------------------------------------
@@ -321,16 +317,11 @@ def _line(profile: Profile, names: Names, account: int) -> _Line:
 def _samples(profile: Profile, first: int, end: int, repeated: Optional[Iterations]) -> Tuple[List[int], List[float]]:
     """Indices of the snapshots that are looked at, and the progress of the run at each."""
     times = [snapshot.time for snapshot in profile.snapshots]
-    if repeated and len(repeated.snapshots) >= LEAST:
-        samples = [snapshot for snapshot in repeated.snapshots if snapshot <= end]
-    elif repeated:
-        # Pages are looked at in the end, however long ago that was.
-        samples = [i for i in range(end) if repeated.times[0] <= times[i] <= repeated.times[-1]] + [end]
-    else:
-        samples = list(range(first, end + 1))
-    if repeated and repeated.snapshots:
-        return samples, [float(number) for number in range(len(samples))]
-    return samples, [repeated.at(times[sample]) if repeated else float(times[sample]) for sample in samples]
+    if not repeated:
+        return list(range(first, end + 1)), [float(time) for time in times[first : end + 1]]
+    # Pages are looked at in the end, however long ago that was.
+    samples = [i for i in range(end) if repeated.times[0] <= times[i] <= repeated.times[-1]] + [end]
+    return samples, [repeated.at(times[sample]) for sample in samples]
 
 
 def _of_accounts(profile: Profile, is_import: bytearray) -> bytearray:
@@ -364,9 +355,8 @@ def _find_growth(profile: Profile, names: Names) -> Growth:
     step, n_steps = (repeated.name, repeated.n) if repeated else ("", 0)
     if repeated and repeated.n < LEAST:
         return Growth([], step, n_steps, "few-steps", repeated.n, LEAST)
-    least = LEAST if repeated and repeated.snapshots else _LEAST_SAMPLES
-    if len(samples) < least:
-        return Growth([], step, n_steps, "few-snapshots", len(samples), least)
+    if len(samples) < _LEAST_SAMPLES:
+        return Growth([], step, n_steps, "few-snapshots", len(samples), _LEAST_SAMPLES)
     levels = retained(profile, samples, end, _of_accounts(profile, is_import))
     lines: Dict[_Line, List[int]] = defaultdict(list)  # their accounts that rose after the first sample
     for account, ((since, _), *_rest) in levels.items():
