@@ -50,8 +50,8 @@ def build_parser(prog: str) -> Parser:
     keys = "jetpack, l4t, board, pytorch, cuda, or any key of the manifest"
     option("--group-by", type=non_empty, required=True, metavar="KEY", help=keys)
     option("--base", metavar="VALUE", help="the group to compare with [the oldest version]")
-    option("--by", type=views(VIEWS), default=VIEWS, metavar="VIEW,...", help=f"any of {', '.join(VIEWS)} [all]")
-    option("--pool", choices=POOLS, metavar="POOL", help=f"{', '.join(POOLS)} [bytes: both]")
+    option("--by", type=views(VIEWS), default=list(VIEWS), metavar="VIEW,...", help=f"any of {', '.join(VIEWS)} [all]")
+    option("--pool", choices=POOLS, default="", metavar="POOL", help=f"{', '.join(POOLS)} [bytes: both]")
     level = number(0.0001, 50, "%")
     option("--level", type=level, default=1.0, metavar="PERCENT", help="significance level (family-wise) [1%%]")
     option("--incomplete", action="store_true", help="count runs that were killed, or still run, too")
@@ -64,8 +64,7 @@ def build_parser(prog: str) -> Parser:
     return parser
 
 
-# ---- load --------------------------------------------------------------------------------------------
-
+# ---- actions -----------------------------------------------------------------------------------------
 
 # Files that SQLite keeps beside a database while it is written to.
 _BESIDE = ("", "-journal", "-wal", "-shm")
@@ -84,73 +83,62 @@ def _paths(names: List[str], database: str) -> Tuple[List[str], List[Tuple[str, 
 
     own = {os.path.realpath(database) + end for end in _BESIDE}
     for name in names:
-        if not os.path.isdir(name):
-            found[os.path.abspath(name)] = None
-            continue
-        for directory, inner, files in os.walk(name, onerror=refuse):
-            inner.sort()
-            paths = [os.path.abspath(os.path.join(directory, file)) for file in sorted(files) if file[:1] != "."]
-            found.update((path, None) for path in paths if os.path.isfile(path) and os.path.realpath(path) not in own)
+        paths = [name]
+        if os.path.isdir(name):
+            walked = sorted(os.walk(name, onerror=refuse))
+            inner = (os.path.join(directory, file) for directory, _, files in walked for file in sorted(files))
+            paths = [path for path in inner if os.path.isfile(path) and os.path.realpath(path) not in own]
+        found.update(dict.fromkeys((os.path.abspath(path) for path in paths)))
     return list(found), refused
 
 
 def _load(arguments: argparse.Namespace) -> int:
-    from jmassif.fleet.database import opened, shown_name
-    from jmassif.fleet.load import load
+    from jmassif.fleet import database, load
 
     paths, refused = _paths(arguments.traces, arguments.database)
     begin = time.monotonic()
-    with opened(arguments.database, may_be_new=True) as connection, StatusLine() as line:
+    with database.opened(arguments.database, may_be_new=True) as connection, StatusLine() as line:
 
         def progress(n_done: int, n_refused: int) -> None:
             if line.is_due():
-                more = f", {n_refused:,} refused" if n_refused else ""
-                line.show(f"{bar(n_done / len(paths))} {n_done:,} of {count(len(paths), 'trace')}{more}")
+                done = f"{n_done:,} of {count(len(paths), 'trace')}, {n_refused:,} refused"
+                line.show(f"{bar(n_done / len(paths))} {done}")
 
-        done = load(connection, paths, arguments.jobs or os.cpu_count() or 1, progress)
-    refused += done.refused
+        n_workers = arguments.jobs or os.cpu_count() or 1
+        n_new, n_known, unreadable = load.load(connection, paths, n_workers, progress)
+    refused += unreadable
     for path, reason in refused:
         common.warn(f"{path}: {reason}")
-    text = f"{count(done.n_new, 'trace')} added in {time.monotonic() - begin:.1f} s"
-    if done.n_known:
-        text += f", {done.n_known:,} there already"
-    if refused:
-        text += f", {len(refused):,} refused (above)"
-    common.warn(f"{text}; {shown_name(arguments.database)} has {count(done.n_runs, 'run')}")
+    seconds = time.monotonic() - begin
+    common.warn(
+        f"{count(n_new, 'trace')} added in {seconds:.1f} s, {n_known:,} there already, {len(refused):,} refused"
+    )
     return 1 if refused else 0
 
 
-# ---- the others --------------------------------------------------------------------------------------
-
-
 def _diff(arguments: argparse.Namespace) -> int:
-    from jmassif.fleet import tables
-    from jmassif.fleet.compare import compare, read_runs
-    from jmassif.fleet.database import opened
+    from jmassif.fleet import compare, database, tables
 
-    with opened(arguments.database) as connection:
-        runs = read_runs(connection, arguments.where)
+    with database.opened(arguments.database) as connection:
+        runs = compare.read_runs(connection, arguments.where)
         kept = runs if arguments.incomplete else runs[runs["is_complete"] == 1]
         options = arguments.base, arguments.by, arguments.pool, arguments.level / 100
-        compared = compare(connection, kept, len(runs) - len(kept), arguments.group_by, *options)
+        found = compare.compare(connection, kept, len(runs) - len(kept), arguments.group_by, *options)
     if arguments.format == "html":
-        page = tables.write_page(compared)
+        page = tables.write_page(found)
         common.write_page(page, [arguments.database], arguments.output, "jmassif.fleet.html", False)
     elif arguments.format == "json":
-        common.write(tables.write_json(compared.found), arguments.output)
+        common.write(tables.write_json(found), arguments.output)
     else:
-        is_markdown = arguments.format == "markdown"
-        common.write(tables.write_tables(compared.found, arguments.all, is_markdown), arguments.output)
+        common.write(tables.write_tables(found, arguments.all, arguments.format == "markdown"), arguments.output)
     return 0
 
 
 def _runs(arguments: argparse.Namespace) -> int:
-    from jmassif.fleet import tables
-    from jmassif.fleet.compare import read_runs
-    from jmassif.fleet.database import opened
+    from jmassif.fleet import compare, database, tables
 
-    with opened(arguments.database) as connection:
-        runs = read_runs(connection, arguments.where)
+    with database.opened(arguments.database) as connection:
+        runs = compare.read_runs(connection, arguments.where)
         if arguments.format == "text" and not arguments.figures:
             lines = tables.write_list(runs)
         else:

@@ -104,12 +104,6 @@ class FleetRow(NamedTuple):
     def has_changed(self) -> bool:
         return any(change and change.is_change for change in self.changes)
 
-    @property
-    def rank(self) -> Tuple[int, int, str]:
-        """The largest change first."""
-        changes = [abs(change.bytes) for change in self.changes if change]
-        return -max(changes), -max(group.median for group in self.groups), self.name
-
 
 class Outlier(NamedTuple):
     """A run far from its group's median, in the part where it is farthest."""
@@ -142,12 +136,8 @@ class FleetDifference(NamedTuple):
     n_outliers: int
     outliers: List[Outlier]  # the farthest first
     facts: List[FleetFact]  # that differ between most runs of the groups
-
-
-class Compared(NamedTuple):
-    found: FleetDifference
-    runs: List[Frame]  # by group
-    values: List[Frame]  # by group: bytes by run and row of `found`
+    runs: List[Frame]  # by group; not in JSON
+    values: List[Frame]  # by group: bytes by run and row; not in JSON
 
 
 # ---- statistics ----
@@ -230,11 +220,11 @@ def compare(
     left_out: int,
     key: str,
     base: Optional[str],
-    views: Sequence[str],
-    pool: Optional[str],
+    views: List[str],
+    pool: str,
     level: float,
-) -> Compared:
-    """Each group with that of the base, by default the first. Raises FleetError."""
+) -> FleetDifference:
+    """Each group with that of the base, by default the first; of the pool that all runs have unless it is given. Raises FleetError."""
     from scipy.stats import mannwhitneyu
 
     if runs.empty:
@@ -270,9 +260,10 @@ def compare(
             by, p = median - int(quantiles[first][2, at]), float(p_values[group, at])
             changes.append(None if group == first else Change(by, between[group][at], p, bool(by) and p < level))
         rows.append(FleetRow(view, name, of, changes))
-    rows.sort(key=lambda row: ([TOTAL, *views].index(row.view), row.rank))
+    rows.sort(key=lambda row: ([TOTAL, *views].index(row.view), -max(abs(each.bytes) for each in row.changes if each)))
     outliers = _outliers(runs_of, values, quantiles, max(1, max(of.median for of in rows[0].groups) // 200))
-    n_tests = len(judged) * len(rows)
-    shown, facts = outliers[:_MOST_OUTLIERS], _facts(runs_of, key)
-    found = FleetDifference(key, pool, level, first, n_tests, left_out, groups, rows, len(outliers), shown, facts)
-    return Compared(found, runs_of, [each[[(row.view, row.name) for row in rows]] for each in values])
+    values = [each[[(row.view, row.name) for row in rows]] for each in values]
+    n_tests, shown, facts = len(judged) * len(rows), outliers[:_MOST_OUTLIERS], _facts(runs_of, key)
+    return FleetDifference(
+        key, pool, level, first, n_tests, left_out, groups, rows, len(outliers), shown, facts, runs_of, values
+    )

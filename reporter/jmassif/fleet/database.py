@@ -30,37 +30,28 @@ VERSION = 2
 _METADATA = MetaData()
 
 
-def _columns(type_: Any, *names: str, is_key: bool = False) -> List[Any]:
-    return [Column(name, type_, primary_key=is_key, autoincrement=False) for name in names]
+_TEXTS = "id file host board l4t jetpack pytorch command start ended view name key value path reason".split()
 
 
-def _table(name: str, *columns: List[Any]) -> Any:
-    return Table(name, _METADATA, *sum(columns, []), sqlite_with_rowid=False)
+def _table(name: str, columns: str, n_keys: int = 1) -> Any:
+    """Of texts and whole numbers; the first columns are the key."""
+    parts = [
+        Column(column, Text if column in _TEXTS else BigInteger, primary_key=at < n_keys, autoincrement=False)
+        for at, column in enumerate(columns.split())
+    ]
+    return Table(name, _METADATA, *parts, sqlite_with_rowid=False)
 
 
 RUN = _table(
     "run",
-    _columns(BigInteger, "run", is_key=True),
-    _columns(Text, "id", "file", "host", "board", "l4t", "jetpack", "pytorch", "command", "start", "ended"),
-    _columns(BigInteger, "pid", "start_unix_ms", "is_complete", "end_time", "is_discrete"),
-    _columns(BigInteger, "peak_total", "peak_host", "peak_device", "setup"),
+    "run id file host board l4t jetpack pytorch command start ended pid start_unix_ms is_complete end_time is_discrete"
+    " peak_total peak_host peak_device setup",
 )
-FIGURE = _table(
-    "figure",
-    _columns(BigInteger, "run", "part", is_key=True),
-    _columns(BigInteger, "host", "device", "number"),
-)
-PART = _table("part", _columns(BigInteger, "part", is_key=True), _columns(Text, "view", "name"))
-SETUP = _table(
-    "setup", _columns(BigInteger, "setup", is_key=True), _columns(Text, "key", is_key=True), _columns(Text, "value")
-)
+FIGURE = _table("figure", "run part host device number", 2)
+PART = _table("part", "part view name")
+SETUP = _table("setup", "setup key value", 2)
 # Files that were read: a load that was killed need not read them again. The reason is that of a refused file.
-TRACE = _table(
-    "trace",
-    _columns(Text, "path", is_key=True),
-    _columns(BigInteger, "size", "mtime_ns", "run"),
-    _columns(Text, "reason"),
-)
+TRACE = _table("trace", "path size mtime_ns run reason")
 _FLEET = Table("fleet", _METADATA, Column("version", BigInteger))
 Index("figure_by_part", FIGURE.c.part, FIGURE.c.run, FIGURE.c.host, FIGURE.c.device)
 
@@ -97,10 +88,9 @@ if sqlalchemy.__version__.startswith("1."):
     registry.register("postgresql.psycopg", __name__, "Psycopg")
 
 
-def shown_name(name: str) -> str:
+def _shown_name(name: str) -> str:
     """The name of a database, safe to show: without a password."""
-    name = re.sub(r"(?<=://)([^/@:]*):[^/@]*@", r"\1:***@", name) if name.startswith(_SCHEMES) else name
-    return printable(re.sub(r"(password=)[^&]*", r"\1***", name))
+    return printable(re.sub(r"(?<=://)([^/@:]*):[^/@]*@", r"\1:***@", re.sub(r"(password=)[^&]*", r"\1***", name)))
 
 
 def _engine(name: str) -> Any:
@@ -136,7 +126,7 @@ def insert(connection: Any, table: Any, rows: List[Any]) -> None:
 @contextmanager
 def opened(name: str, may_be_new: bool = False) -> Iterator[Any]:
     """A connection to the fleet in a file of SQLite or at a postgresql:// address. Raises FleetError, also for errors inside."""
-    shown = shown_name(name)
+    shown = _shown_name(name)
     if not (may_be_new or name.startswith(_SCHEMES) or os.path.exists(name)):
         raise FleetError(f"{shown}: no such file; jmassif fleet load makes one")
     try:

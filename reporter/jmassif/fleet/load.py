@@ -13,9 +13,9 @@ from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from itertools import islice
 from multiprocessing import get_context
-from typing import Any, Callable, Deque, Dict, Iterable, Iterator, List, NamedTuple, Sequence, Tuple
+from typing import Any, Callable, Deque, Dict, Iterable, Iterator, List, NamedTuple, Sequence, Tuple, Union
 
-from sqlalchemy import delete, func, select
+from sqlalchemy import delete, select
 
 from jmassif.analysis.aggregate import Usage, sum_of
 from jmassif.analysis.compare import Key, measure
@@ -36,9 +36,6 @@ _Row = Dict[str, Any]  # of a table, by column
 
 
 class Record(NamedTuple):
-    """A run, or the reason why its trace is refused."""
-
-    reason: str
     run: _Row
     setup: List[_Row]
     parts: List[_Row]
@@ -95,18 +92,17 @@ def _reduced(name: str, profile: Profile) -> Record:
         parts.append({"part": number, "view": view, "name": part})
         bytes_ = {"host": usage.host_bytes, "device": usage.device_bytes}
         figures.append({"run": run["run"], "part": number, **bytes_, "number": usage.blocks})
-    return Record("", run, setups, parts, figures)
+    return Record(run, setups, parts, figures)
 
 
 # ---- read ----
 # A trace that takes all memory costs the process that reads it, not the load.
 
 
-def _refused(reason: str) -> Record:
-    return Record(reason, {}, [], [], [])
+_Read = Union[Record, str]  # a run, or the reason why its trace is refused
 
 
-def _read(path: str) -> Record:
+def _read(path: str) -> _Read:
     try:
         found = _reduced(path, load_file(path))
         numbers = [value for row in (found.run, *found.figures) for value in row.values() if isinstance(value, int)]
@@ -114,11 +110,11 @@ def _read(path: str) -> Record:
             raise OverflowError
         return found
     except TraceError as error:
-        return _refused(str(error))
+        return str(error)
     except OverflowError:
-        return _refused("a figure is beyond 63 bits, which databases cannot hold")
+        return "a figure is beyond 63 bits, which databases cannot hold"
     except MemoryError:
-        return _refused("there is not enough memory to read it")
+        return "there is not enough memory to read it"
 
 
 def _begin_worker() -> None:
@@ -131,21 +127,21 @@ def _pool(n_workers: int) -> ProcessPoolExecutor:
     return ProcessPoolExecutor(n_workers, get_context("fork"), _begin_worker)
 
 
-def _read_alone(path: str) -> Record:
+def _read_alone(path: str) -> _Read:
     with _pool(1) as pool:
         try:
             return pool.submit(_read, path).result()
         except BrokenProcessPool:
-            return _refused("the process that read it was killed; it may need more memory than there is")
+            return "the process that read it was killed; it may need more memory than there is"
 
 
 _WAITING_PER_WORKER = 8  # records that wait for a slow database
 
 
-def read_all(paths: Iterable[str], n_workers: int) -> Iterator[Record]:
+def read_all(paths: Iterable[str], n_workers: int) -> Iterator[_Read]:
     """In the order of the paths."""
     left = deque(paths)
-    waiting: Deque[Tuple[str, Future[Record]]] = deque()
+    waiting: Deque[Tuple[str, Future[_Read]]] = deque()
     pool = _pool(n_workers)
     while left or waiting:
         try:
@@ -166,21 +162,6 @@ def read_all(paths: Iterable[str], n_workers: int) -> Iterator[Record]:
 _BATCH = 25  # traces in a transaction
 
 
-class Loaded(NamedTuple):
-    """The outcome of a load."""
-
-    n_new: int  # traces added, or in the place of a less complete one
-    n_known: int  # loaded before
-    refused: List[Tuple[str, str]]  # path and reason
-    n_runs: int  # in the database
-
-
-def _version(path: str) -> Tuple[int, int]:
-    """Size and modification time of a file. Raises OSError."""
-    status = os.stat(path)
-    return status.st_size, status.st_mtime_ns
-
-
 def _add(connection: Any, record: Record) -> None:
     """Unless the database has the run more complete."""
     number = record.run["run"]
@@ -189,44 +170,49 @@ def _add(connection: Any, record: Record) -> None:
         return
     for table in (FIGURE, RUN):
         connection.execute(delete(table).where(table.c.run == number))
-    for table, rows in ((PART, record.parts), (SETUP, record.setup), (RUN, [record.run]), (FIGURE, record.figures)):
+    for table, rows in zip((RUN, SETUP, PART, FIGURE), ([record.run], *record[1:])):
         insert(connection, table, rows)
 
 
-def load(connection: Any, paths: Sequence[str], n_workers: int, progress: Callable[[int, int], None]) -> Loaded:
-    """Add the runs of all traces that are not loaded yet. `progress` gets the numbers of those done and of the refused."""
+def load(
+    connection: Any, paths: Sequence[str], n_workers: int, progress: Callable[[int, int], None]
+) -> Tuple[int, int, List[Tuple[str, str]]]:
+    """Add the runs of all traces that are not loaded yet. `progress` gets the numbers of those done and of the refused.
+
+    Returns the numbers of traces that were read now and that were there, and paths of the refused with the reasons.
+    """
     traces = connection.execute(select(TRACE.c.path, TRACE.c.size, TRACE.c.mtime_ns, TRACE.c.reason)).fetchall()
     connection.commit()
-    known = {(path, (size, mtime)): reason for path, size, mtime, reason in traces}
+    known = {(path, size, mtime): reason for path, size, mtime, reason in traces}
     refused: List[Tuple[str, str]] = []
-    wanted: Dict[str, Tuple[int, int]] = {}
+    wanted: Dict[str, _Row] = {}
     n_known = n_new = 0
     for path in paths:
         try:
-            version = _version(path)
+            status = os.stat(path)
         except OSError as error:
             refused.append((path, f"cannot be read: {error.strerror}"))
             continue
-        reason = known.get((unicode_text(path), version), "new")
-        if reason == "new":
-            wanted[path] = version
-        elif reason:
-            refused.append((path, reason))
+        row: _Row = {"path": unicode_text(path), "size": status.st_size, "mtime_ns": status.st_mtime_ns}
+        key = (row["path"], row["size"], row["mtime_ns"])
+        if key not in known:
+            wanted[path] = row
+        elif known[key]:
+            refused.append((path, known[key]))
         else:
             n_known += 1
     read = zip(wanted.items(), read_all(wanted, max(1, min(n_workers, len(wanted)))))
     for batch in iter(lambda: list(islice(read, _BATCH)), []):
         begin(connection)
-        for (path, (size, mtime)), record in batch:
-            if record.reason:
-                refused.append((path, record.reason))
-            else:
-                n_new += 1
-                _add(connection, record)
-            row = {"path": unicode_text(path), "size": size, "mtime_ns": mtime, "run": record.run.get("run")}
+        for (path, row), found in batch:
             connection.execute(delete(TRACE).where(TRACE.c.path == row["path"]))
-            insert(connection, TRACE, [{**row, "reason": record.reason or None}])
+            if isinstance(found, Record):
+                n_new += 1
+                _add(connection, found)
+                insert(connection, TRACE, [{**row, "run": found.run["run"], "reason": None}])
+            else:
+                refused.append((path, found))
+                insert(connection, TRACE, [{**row, "run": None, "reason": found}])
         connection.commit()
         progress(n_new + n_known + len(refused), len(refused))
-    n_runs = connection.execute(select(func.count()).select_from(RUN)).scalar()
-    return Loaded(n_new, n_known, sorted(refused), n_runs)
+    return n_new, n_known, sorted(refused)

@@ -4,14 +4,14 @@
 import json
 from html import escape
 from itertools import chain, groupby
-from typing import Any, Dict, Iterator, List, NamedTuple
+from typing import Any, Dict, Iterator, List
 
 from sqlalchemy import bindparam, select
 
 from jmassif.export.csv import line
 from jmassif.export.json import data
 from jmassif.fleet import TOTAL
-from jmassif.fleet.compare import Compared, FleetDifference, FleetRow, Frame
+from jmassif.fleet.compare import FleetDifference, FleetRow, Frame
 from jmassif.fleet.database import FIGURE, PART, RUN
 from jmassif.html.cells import Columns, all_shown, shown
 from jmassif.html.data import RunData
@@ -61,16 +61,8 @@ def _sentence(found: FleetDifference, group: int) -> str:
 
 
 def headline(found: FleetDifference) -> List[str]:
-    """Sentences that are safe to show; the group that differs most comes first."""
-
-    def largest(group: int) -> int:
-        changes = (row.changes[group] for row in found.rows)
-        return max(abs(change.bytes) if change and change.is_change else 0 for change in changes)
-
-    others = sorted(
-        (group for group in range(len(found.groups)) if group != found.base), key=lambda group: -largest(group)
-    )
-    return [_sentence(found, group) for group in others]
+    """Sentences that are safe to show, of the newest group first."""
+    return [_sentence(found, group) for group in reversed(range(len(found.groups))) if group != found.base]
 
 
 def notes(found: FleetDifference) -> List[str]:
@@ -91,13 +83,14 @@ def notes(found: FleetDifference) -> List[str]:
 # docs/fleet.md describes the JSON.
 
 
-def as_json(found: FleetDifference) -> Dict[str, Any]:
+def _data(found: FleetDifference) -> Dict[str, Any]:
     head = {"format": "jmassif-fleet-difference", "version": 2, "headline": headline(found), "notes": notes(found)}
-    return {**head, **data(found)}
+    members = {name: data(member) for name, member in found._asdict().items() if name not in ("runs", "values")}
+    return {**head, **members}
 
 
 def write_json(found: FleetDifference) -> Iterator[str]:
-    yield json.dumps(as_json(found), indent=1, ensure_ascii=False)
+    yield json.dumps(_data(found), indent=1, ensure_ascii=False)
 
 
 # Runs, in columns of the table `run` that are the run's, under its id.
@@ -127,16 +120,8 @@ def write_runs(connection: Any, runs: Frame, is_csv: bool, of_figures: bool) -> 
 # For a terminal, and in Markdown for a merge request.
 
 _MAX_NAME = 60
-_MOST_OUTLIERS = 10
-_MOST_FACTS = 30
+_MOST_ROWS = 20  # of outliers, and of facts
 _HEADS = ["", "runs", "median", "spread", "5 %", "95 %", "change", "from", "to"]
-
-
-class Section(NamedTuple):
-    title: str
-    heads: List[str]  # the first is of names
-    rows: List[List[str]]
-    note: str = ""
 
 
 def _short(text: str) -> str:
@@ -159,60 +144,49 @@ def _view_title(view: str) -> str:
     return titles.get(view) or f"By {view.replace('-', ' ')}, at the peak"
 
 
-def _sections(found: FleetDifference, is_all: bool) -> Iterator[Section]:
-    for view, group in groupby(found.rows, lambda row: row.view):
-        of_view = list(group)
-        some = [row for row in of_view if is_all or row.has_changed or view == TOTAL]
-        same = len(of_view) - len(some)
-        note = f"{same} without a significant difference (--all shows them)." if same else ""
-        lines = [line for row in some for line in _lines(found, row)]
-        yield Section(_view_title(view), _HEADS if lines else [], lines, note)
-
-    def shortened(title: str, heads: List[str], rows: List[List[str]], most: int) -> Iterator[Section]:
-        n_more = 0 if is_all else max(0, len(rows) - most)
-        if rows:
-            note = f"{n_more:,} more (--all shows them)." if n_more else ""
-            yield Section(title, ["", *heads], rows[: len(rows) - n_more], note)
-
-    outliers = []
+def _outliers(found: FleetDifference) -> Iterator[List[str]]:
     for each in found.outliers:
         part = "total" if each.view == TOTAL else f"{each.view} {each.name}"
         sizes = [size(each.bytes), size(each.median)]
         label = found.groups[each.group].label
-        outliers.append([_short(each.host or each.file), label, *sizes, _short(part), printable(each.file)])
-    yield from shortened("Outliers", ["group", "bytes", "group's median", "part", "trace"], outliers, _MOST_OUTLIERS)
-    facts = []
+        yield [_short(each.host or each.file), label, *sizes, _short(part), printable(each.file)]
+
+
+def _facts(found: FleetDifference) -> Iterator[List[str]]:
     for fact in found.facts:
-        runs = [each["runs"] for each in fact.values]
-        shares = ["" if n == of.runs else f" ({100 * n // of.runs} %)" for n, of in zip(runs, found.groups)]
-        cells = [_short(each["value"] or "?") + share for each, share in zip(fact.values, shares)]
-        facts.append([_short(fact.label), *cells])
-    title = "Facts that differ between most runs of the groups"
-    yield from shortened(title, [group.label for group in found.groups], facts, _MOST_FACTS)
+        texts = [_short(each["value"] or "?") for each in fact.values]
+        shares = [100 * each["runs"] // group.runs for each, group in zip(fact.values, found.groups)]
+        cells = [text if share == 100 else f"{text} ({share} %)" for text, share in zip(texts, shares)]
+        yield [_short(fact.label), *cells]
 
 
 def write_tables(found: FleetDifference, is_all: bool, is_markdown: bool) -> Iterator[str]:
     """For a terminal, or in Markdown for a merge request."""
 
-    def mark(text: str) -> List[str]:
-        return [escaped(text), ""] if is_markdown else list(paragraph(text))
+    def section(title: str, heads: List[str], rows: List[List[str]], left_out: str, align: str = "<") -> Iterator[str]:
+        yield from [f"### {escaped(title)}", ""] if is_markdown else heading(title)
+        if rows and is_markdown:
+            yield from [*markdown_table(heads, rows, "--:" if align == ">" else ":--"), ""]
+        elif rows:
+            yield from text_table([heads, *rows], align)
+        if left_out:
+            yield from [f"{left_out} (--all shows them).", *[""] * is_markdown]
 
-    for sentence in headline(found):
-        yield from [*mark(sentence), *([] if is_markdown else [""])]
-    for text in notes(found):
-        yield from mark(text)
-    for section in _sections(found, is_all):
-        is_of_figures = section.heads is _HEADS
-        if is_markdown:
-            yield from [f"### {escaped(section.title)}", ""]
-            if section.rows:
-                yield from [*markdown_table(section.heads, section.rows, "--:" if is_of_figures else ":--"), ""]
-        else:
-            yield from heading(section.title)
-            if section.rows:
-                yield from text_table([section.heads, *section.rows], ">" if is_of_figures else "<")
-        if section.note:
-            yield from mark(section.note)
+    for text in headline(found) + notes(found):
+        yield from [*([escaped(text)] if is_markdown else paragraph(text)), ""]
+    for view, group in groupby(found.rows, lambda row: row.view):
+        of_view = list(group)
+        some = [row for row in of_view if is_all or row.has_changed or view == TOTAL]
+        same = len(of_view) - len(some)
+        lines = [line for row in some for line in _lines(found, row)]
+        left_out = f"{same} without a significant difference" if same else ""
+        yield from section(_view_title(view), _HEADS, lines, left_out, ">")
+    heads = ["", "group", "bytes", "group's median", "part", "trace"], ["", *(group.label for group in found.groups)]
+    titles = "Outliers", "Facts that differ between most runs of the groups"
+    for title, of, rows in zip(titles, heads, (list(_outliers(found)), list(_facts(found)))):
+        n_more = 0 if is_all else max(0, len(rows) - _MOST_ROWS)
+        if rows:
+            yield from section(title, of, rows[: len(rows) - n_more], f"{n_more:,} more" if n_more else "")
 
 
 def write_list(runs: Frame) -> Iterator[str]:
@@ -226,21 +200,19 @@ def write_list(runs: Frame) -> Iterator[str]:
 
 # ---- page ----
 
-SCRIPT = "fleet.js"
 _OF_RUN = ("id", "host", "board", "file", "start")
 
 
-def write_page(compared: Compared) -> Iterator[str]:
+def write_page(found: FleetDifference) -> Iterator[str]:
     """With the identity of the runs by group, in columns, and the figures of each. Raises FormatError."""
-    found = compared.found
-    head = all_shown(as_json(found))
-    head["runs"] = [{name: [shown(text) for text in runs[name]] for name in _OF_RUN} for runs in compared.runs]
+    head = all_shown(_data(found))
+    head["runs"] = [{name: [shown(text) for text in runs[name]] for name in _OF_RUN} for runs in found.runs]
     packed = Columns()
     for row in range(len(found.rows)):
-        for group, values in enumerate(compared.values):
+        for group, values in enumerate(found.values):
             packed.add(f"{row}.{group}", values.iloc[:, row].tolist(), "signed")
     title = shown(" → ".join(group.label for group in found.groups))
     first = "".join(f'<p class="statement">{escape(text)}</p>' for text in headline(found))
     first += "".join(f'<p class="quiet">{escape(text)}</p>' for text in notes(found))
-    packed_data = pack([RunData({"columns": packed.specs}, packed.bytes())], title, fleet=head)
-    yield from fill_page(title, first, packed_data, script=SCRIPT)
+    columns = RunData({"columns": packed.specs}, packed.bytes())
+    yield from fill_page(title, first, pack([columns], title, fleet=head), script="fleet.js")
