@@ -167,26 +167,23 @@ def write_junit(judged: Sequence[Checked]) -> Iterator[str]:
 
 
 def _json(verdict: Verdict) -> Dict[str, Any]:
-    figures: Dict[str, Any] = {
-        "value": verdict.value,
-        "limit": verdict.limit,
-        "left": verdict.left,
-        "within": verdict.is_kept,
-    }
     culprits = [
         {"label": one.label, "owner": one.owner, "bytes": one.bytes, "before": one.before, "rate": _rate(verdict, one)}
         for one in verdict.culprits
     ]
-    rest = {"baseline": verdict.before, "note": _note(verdict), "culprits": culprits}
-    return {"name": verdict.name, "unit": "bytes" if verdict.is_bytes else "number", **figures, **rest}
+    unit = "bytes" if verdict.is_bytes else "number"
+    found: Dict[str, Any] = dict(name=verdict.name, unit=unit, value=verdict.value, limit=verdict.limit)
+    found.update(left=verdict.left, within=verdict.is_kept, baseline=verdict.before)
+    found.update(note=_note(verdict), culprits=culprits)
+    return found
 
 
 def write_json(judged: Sequence[Checked]) -> Iterator[str]:
     """One object, pure ASCII."""
     traces = []
     for one in judged:
-        whole: Dict[str, Any] = {"complete": one.truncation is None, "truncation": one.truncation}
-        traces.append({"file": one.file, **whole, "budgets": [_json(verdict) for verdict in one.verdicts]})
+        found: Dict[str, Any] = dict(file=one.file, complete=one.truncation is None, truncation=one.truncation)
+        traces.append({**found, "budgets": [_json(verdict) for verdict in one.verdicts]})
     within = all(one.is_kept for one in judged)
     yield json.dumps({"format": "jmassif-check", "version": JSON_VERSION, "within": within, "traces": traces}, indent=1)
 
@@ -223,9 +220,8 @@ def build_parser(prog: str) -> Parser:
     parser = Parser(prog, "Check recorded runs against memory budgets.", _EPILOG, "[OPTION]... TRACE...")
     option = parser.add_argument
     many: Dict[str, Any] = {"action": "append", "default": []}
-    budget, allowance = checked(lambda text: parse_budget(text, "="), BudgetError), checked(
-        parse_allowance, QuantityError
-    )
+    budget = checked(lambda text: parse_budget(text, "="), BudgetError)
+    allowance = checked(parse_allowance, QuantityError)
     max_help = "NAME=LIMIT; against a baseline also NAME=+2%%, NAME=+10MiB or NAME"
     allow_help = "allowed above the baseline; the largest allowance applies"
     formats = sorted(WRITERS)
