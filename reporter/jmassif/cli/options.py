@@ -7,7 +7,6 @@ import os
 from typing import Any, Callable, List, Optional, Set, Tuple, Type
 
 from jmassif.attribution.filters import (
-    Filter,
     FilterError,
     Suppression,
     kept,
@@ -122,10 +121,8 @@ def add_filters(parser: argparse.ArgumentParser) -> None:
 
 def filter_runs(arguments: argparse.Namespace, names: List[str], runs: List[Profile], is_choice: bool) -> None:
     """Restrict a run to what --include and --exclude leave; `is_choice`: only as a choice that the page can undo. Raises Problem."""
-    filters: List[Tuple[str, Filter]] = [
-        (f"--{name}={each.text}", each) for name in ("include", "exclude") for each in getattr(arguments, name)
-    ]
-    if not filters:
+    words = [f"--{name}={each.text}" for name in ("include", "exclude") for each in getattr(arguments, name)]
+    if not words:
         return
     if len(runs) > 1:
         raise Problem(f"--include and --exclude are for one process: name one trace ({len(runs)} are named)")
@@ -133,7 +130,7 @@ def filter_runs(arguments: argparse.Namespace, names: List[str], runs: List[Prof
         seen = kept(runs[0], arguments.include, arguments.exclude)
     except FilterError as error:
         raise Problem(f"{names[0]}: {error}")
-    runs[0].chosen_by = " ".join(word for word, _ in filters)
+    runs[0].chosen_by = " ".join(words)
     if is_choice:
         runs[0].chosen = seen
     else:

@@ -7,6 +7,7 @@ Objects of the kernel's driver without a size are as they should be on any board
 import hashlib
 import re
 import shlex
+from collections import defaultdict
 from signal import Signals
 from typing import Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple, TypeVar
 
@@ -34,19 +35,13 @@ def ending(profile: Profile) -> str:
     return f"killed by signal {code}{name}" if code else "killed by a signal"
 
 
-def _duration(profile: Profile) -> str:
-    times = ([profile.end.time] if profile.end else []) + profile.timeline.time[-1:].tolist()
-    return moment(max(times), profile.time_unit) if times else ""
-
-
 def _peaks(profile: Profile) -> str:
     texts = []
     for which in PEAKS + (ALLOCATED,):
         peak = profile.peaks.get(which)
         if not peak or (which == "total" and profile.is_discrete):
             continue
-        spaces = {"total": peak.host + peak.device, "host": peak.host, "device": peak.device}
-        n_bytes = profile.allocated_bytes(peak.by_kind) if which == ALLOCATED else spaces[which]
+        n_bytes = profile.allocated_bytes(peak.by_kind) if which == ALLOCATED else peak.bytes
         if n_bytes:
             texts.append(f"{which} {size(n_bytes)} at {moment(peak.time, profile.time_unit)}")
     return "; ".join(texts)
@@ -65,13 +60,14 @@ def about(profile: Profile) -> List[Tuple[str, str]]:
     }
     start = known("{}", "start"), known("pid {}", "pid"), known("forked from {}", "forked-from")
     board = known("{}", "board"), known("L4T {}", "l4t"), known("{}", "arch"), known("{} CPUs", "cpus")
+    duration = moment(profile.last_time, profile.time_unit) if profile.end or profile.timeline.time else ""
     ram = f"{_installed_memory(profile)} of memory" if profile.number("mem-total-bytes") is not None else ""
     software = known("Python {}", "python"), known("PyTorch {}", "pytorch")
     recorder = known("jmassif {}", "jmassif"), known("Valgrind {}", "valgrind")
     by_key = sorted(manifest.items())
     rows = [
         ("Command", manifest.get("command", "")),
-        ("Run", _row(*start, _duration(profile), ending(profile))),
+        ("Run", _row(*start, duration, ending(profile))),
         ("Machine", _row(*board, ram, known("Linux {}", "kernel"))),
         ("Software", _row(*software, *recorder)),
         ("Packages", _row(*(f"{key[8:]} {text}" for key, text in by_key if key.startswith("package.") and text))),
@@ -273,9 +269,9 @@ _MAX_CHOICES = 12
 
 def grouped_by(key: str, runs: Sequence[_Run], value_of: Callable[[_Run], str]) -> List[Tuple[str, str, List[_Run]]]:
     """Each value of a fact in the order of versions, a label for it that is safe to show, and the runs that have it."""
-    found: Dict[str, List[_Run]] = {}
+    found: Dict[str, List[_Run]] = defaultdict(list)
     for run in runs:
-        found.setdefault(value_of(run), []).append(run)
+        found[value_of(run)].append(run)
     name = f"{label(key)} " if key in _VERSIONS or key.startswith("package.") else ""
     values = sorted(found, key=lambda value: (value != "", version_order(value), value))
     return [(value, printable(f"{name}{value}") if value else "unknown", found[value]) for value in values]
@@ -332,7 +328,7 @@ class Counted(NamedTuple):
 
 def counted(profile: Profile) -> Counted:
     counters = [(key, n) for key, n in sorted(profile.counters.items()) if n]
-    without: Dict[str, int] = {}
-    for noun, n in ((_WITHOUT_SIZE[key], n) for key, n in counters if key in _WITHOUT_SIZE):
-        without[noun] = without.get(noun, 0) + n
+    without: Dict[str, int] = defaultdict(int)
+    for key in filter(_WITHOUT_SIZE.__contains__, dict(counters)):
+        without[_WITHOUT_SIZE[key]] += profile.counters[key]
     return Counted([row for row in counters if row[0] not in _WITHOUT_SIZE], list(without.items()))
