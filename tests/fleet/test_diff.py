@@ -161,7 +161,7 @@ def test_runs_that_lie_far_out_are_named(tmp_path: Path) -> None:
         (tmp_path / f"traces/{number}").write_bytes(heavier(trace) if number == 17 else trace)
     asked("load", tmp_path / "f.db", tmp_path / "traces")
     found = json.loads(asked("diff", tmp_path / "f.db", "--group-by=l4t", "--format=json").out)
-    assert [Path(each["file"]).name for each in found["outliers"]] == ["17"] and found["n_outliers"] == 1
+    assert [Path(each["file"]).name for each in found["outliers"]] == ["17"]
     (each,) = found["outliers"]
     assert each["bytes"] - each["median"] == 500 << 20 and each["group"] == 1
 

@@ -52,7 +52,7 @@ def run_row(number: int, group: int) -> Any:
 
 def difference(path: Path, level: float = 0.01) -> FleetDifference:
     with opened(str(path)) as connection:
-        return compare(connection, read_runs(connection), 0, "release", None, ["owner"], "", level)
+        return compare(connection, read_runs(connection), "release", None, ["owner"], "", level, 0)
 
 
 def test_a_planted_difference_is_found_with_its_size(tmp_path: Path) -> None:

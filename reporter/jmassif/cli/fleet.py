@@ -66,9 +66,6 @@ def build_parser(prog: str) -> Parser:
 
 # ---- actions -----------------------------------------------------------------------------------------
 
-# Files that SQLite keeps beside a database while it is written to.
-_BESIDE = ("", "-journal", "-wal", "-shm")
-
 
 def _paths(names: List[str], database: str) -> Tuple[List[str], List[Tuple[str, str]]]:
     """The named traces and all files in directories but the database, each once; and the directories that cannot be read, with a reason.
@@ -81,7 +78,8 @@ def _paths(names: List[str], database: str) -> Tuple[List[str], List[Tuple[str, 
     def refuse(error: OSError) -> None:
         refused.append((os.path.abspath(error.filename), f"cannot be read: {error.strerror}"))
 
-    own = {os.path.realpath(database) + end for end in _BESIDE}
+    # SQLite keeps files beside a database while it is written to.
+    own = {os.path.realpath(database) + end for end in ("", "-journal", "-wal", "-shm")}
     for name in names:
         paths = [name]
         if os.path.isdir(name):
@@ -99,10 +97,9 @@ def _load(arguments: argparse.Namespace) -> int:
     begin = time.monotonic()
     with database.opened(arguments.database, may_be_new=True) as connection, StatusLine() as line:
 
-        def progress(n_done: int, n_refused: int) -> None:
+        def progress(n_done: int) -> None:
             if line.is_due():
-                done = f"{n_done:,} of {count(len(paths), 'trace')}, {n_refused:,} refused"
-                line.show(f"{bar(n_done / len(paths))} {done}")
+                line.show(f"{bar(n_done / len(paths))} {n_done:,} of {count(len(paths), 'trace')}")
 
         n_workers = arguments.jobs or os.cpu_count() or 1
         n_new, n_known, unreadable = load.load(connection, paths, n_workers, progress)
@@ -123,7 +120,7 @@ def _diff(arguments: argparse.Namespace) -> int:
         runs = compare.read_runs(connection, arguments.where)
         kept = runs if arguments.incomplete else runs[runs["is_complete"] == 1]
         options = arguments.base, arguments.by, arguments.pool, arguments.level / 100
-        found = compare.compare(connection, kept, len(runs) - len(kept), arguments.group_by, *options)
+        found = compare.compare(connection, kept, arguments.group_by, *options, len(runs) - len(kept))
     if arguments.format == "html":
         page = tables.write_page(found)
         common.write_page(page, [arguments.database], arguments.output, "jmassif.fleet.html", False)
@@ -148,7 +145,6 @@ def _runs(arguments: argparse.Namespace) -> int:
 
 
 _ACTIONS = {"load": _load, "diff": _diff, "runs": _runs}
-_LIBRARIES = "python3-sqlalchemy python3-pandas python3-scipy"
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -158,4 +154,4 @@ def run(arguments: argparse.Namespace) -> int:
     except (FleetError, FormatError) as error:
         raise Problem(str(error))
     except ImportError as error:
-        raise Problem(f"needs {error.name}: apt install {_LIBRARIES}, or pip install 'jmassif[fleet]'")
+        raise Problem(f"needs {error.name}: apt install python3-sqlalchemy python3-pandas python3-scipy")

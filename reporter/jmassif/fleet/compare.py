@@ -133,7 +133,6 @@ class FleetDifference(NamedTuple):
     left_out: int  # runs without an end
     groups: List[Group]
     rows: List[FleetRow]  # the total first, then by view; of a view the largest change first
-    n_outliers: int
     outliers: List[Outlier]  # the farthest first
     facts: List[FleetFact]  # that differ between most runs of the groups
     runs: List[Frame]  # by group; not in JSON
@@ -170,10 +169,8 @@ def holm(p_values: Any) -> Any:
 # ---- compare ----
 
 _NOT_COMPARED = {*RUN.columns.keys(), "mem-total-bytes"} - {"board", "jetpack", "l4t", "pytorch"}
-_QUANTILES = [0.05, 0.25, 0.5, 0.75, 0.95]
 # A multiple of the distance from the median to the 5th or 95th percentile: five standard deviations of a normal distribution.
 _FAR = 3
-_MOST_OUTLIERS = 1000
 
 
 def _held(connection: Any, pool: str, views: Sequence[str], runs: Frame) -> Frame:
@@ -215,16 +212,12 @@ def _facts(runs: Sequence[Frame], key: str) -> List[FleetFact]:
 
 
 def compare(
-    connection: Any,
-    runs: Frame,
-    left_out: int,
-    key: str,
-    base: Optional[str],
-    views: List[str],
-    pool: str,
-    level: float,
+    database: Any, runs: Frame, key: str, base: Optional[str], views: List[str], pool: str, level: float, left_out: int
 ) -> FleetDifference:
-    """Each group with that of the base, by default the first; of the pool that all runs have unless it is given. Raises FleetError."""
+    """Each group with that of the base, by default the first. Raises FleetError.
+
+    By default the pool is that of the device where a run has one of its own.
+    """
     from scipy.stats import mannwhitneyu
 
     if runs.empty:
@@ -236,10 +229,9 @@ def compare(
     if len(groups) < 2:
         raise FleetError(f'all {len(runs):,} runs have the same "{key}": there is nothing to compare')
     first = known.index(base) if base is not None else 0
-    # Runs without a GPU have one pool, whatever the machine has.
-    is_discrete = (runs["is_discrete"].astype(bool) & runs["peak_device"].fillna(0).astype(bool)).any()
-    pool = pool or ("device" if is_discrete else "bytes")
-    held = _held(connection, pool, [TOTAL, *views], runs)
+    is_discrete = runs["is_discrete"].astype(bool) & runs["peak_device"].fillna(0).astype(bool)
+    pool = pool or ("device" if is_discrete.any() else "bytes")
+    held = _held(database, pool, [TOTAL, *views], runs)
     if (TOTAL, TOTAL) not in held:
         raise FleetError("no run has figures of its peak")
     values = [held.loc[each["run"]] for each in runs_of]
@@ -249,7 +241,7 @@ def compare(
     for group in judged:
         p_values[group] = mannwhitneyu(values[group], values[first], axis=0, method="asymptotic").pvalue
     p_values[judged] = holm(p_values[judged])
-    quantiles = [each.quantile(_QUANTILES).round().astype("int64").to_numpy() for each in values]
+    quantiles = [each.quantile([0.05, 0.25, 0.5, 0.75, 0.95]).round().astype("int64").to_numpy() for each in values]
     rows = []
     for at, (view, name) in enumerate(held):
         of: List[Distribution] = []
@@ -263,7 +255,5 @@ def compare(
     rows.sort(key=lambda row: ([TOTAL, *views].index(row.view), -max(abs(each.bytes) for each in row.changes if each)))
     outliers = _outliers(runs_of, values, quantiles, max(1, max(of.median for of in rows[0].groups) // 200))
     values = [each[[(row.view, row.name) for row in rows]] for each in values]
-    n_tests, shown, facts = len(judged) * len(rows), outliers[:_MOST_OUTLIERS], _facts(runs_of, key)
-    return FleetDifference(
-        key, pool, level, first, n_tests, left_out, groups, rows, len(outliers), shown, facts, runs_of, values
-    )
+    tests, facts = len(judged) * len(rows), _facts(runs_of, key)
+    return FleetDifference(key, pool, level, first, tests, left_out, groups, rows, outliers, facts, runs_of, values)

@@ -18,7 +18,7 @@ from typing import Any, Callable, Deque, Dict, Iterable, Iterator, List, NamedTu
 from sqlalchemy import delete, select
 
 from jmassif.analysis.aggregate import Usage, sum_of
-from jmassif.analysis.compare import Key, measure
+from jmassif.analysis.compare import measure
 from jmassif.analysis.moments import SelectionError
 from jmassif.model.run_info import ending, fact, facts, run_id
 from jmassif.fleet import TOTAL, VIEWS
@@ -46,11 +46,6 @@ def _text(value: str) -> str:
     return unicode_text(value).replace("\0", "\\x00")
 
 
-def _part_name(key: Key) -> str:
-    """A nested call has its callers' names before it."""
-    return _text(" > ".join((*key.inside, key.name)) + (" (further calls)" if key.is_listed else ""))
-
-
 def _parts(name: str, profile: Profile) -> Dict[Tuple[str, str], Usage]:
     """By view and name; nothing of a program that was killed before it had a peak."""
     try:
@@ -60,7 +55,8 @@ def _parts(name: str, profile: Profile) -> Dict[Tuple[str, str], Usage]:
     found = {(TOTAL, TOTAL): sum_of(run.views["owner"].values())}
     for view in VIEWS:
         for key, usage in run.views[view].items():
-            part = (view, _part_name(key))
+            # A nested call has its callers' names before it.
+            part = (view, _text(" > ".join((*key.inside, key.name)) + (" (further calls)" if key.is_listed else "")))
             found[part] = found.get(part, Usage()) + usage
     return found
 
@@ -119,8 +115,8 @@ def _read(path: str) -> _Read:
 
 def _begin_worker() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a signal of the terminal; the loader decides
-    pr_set_pdeathsig = 1
-    ctypes.CDLL(None).prctl(pr_set_pdeathsig, signal.SIGKILL)  # a loader that is killed leaves no process behind
+    # PR_SET_PDEATHSIG: a loader that is killed leaves no process behind.
+    ctypes.CDLL(None).prctl(1, signal.SIGKILL)
 
 
 def _pool(n_workers: int) -> ProcessPoolExecutor:
@@ -160,6 +156,7 @@ def read_all(paths: Iterable[str], n_workers: int) -> Iterator[_Read]:
 # ---- load ----
 
 _BATCH = 25  # traces in a transaction
+Loaded = Tuple[int, int, List[Tuple[str, str]]]  # traces read now, and read before; path and reason of the refused
 
 
 def _add(connection: Any, record: Record) -> None:
@@ -174,13 +171,8 @@ def _add(connection: Any, record: Record) -> None:
         insert(connection, table, rows)
 
 
-def load(
-    connection: Any, paths: Sequence[str], n_workers: int, progress: Callable[[int, int], None]
-) -> Tuple[int, int, List[Tuple[str, str]]]:
-    """Add the runs of all traces that are not loaded yet. `progress` gets the numbers of those done and of the refused.
-
-    Returns the numbers of traces that were read now and that were there, and paths of the refused with the reasons.
-    """
+def load(connection: Any, paths: Sequence[str], n_workers: int, progress: Callable[[int], None]) -> Loaded:
+    """Add the runs of all traces that are not loaded yet. `progress` gets the number of those done."""
     traces = connection.execute(select(TRACE.c.path, TRACE.c.size, TRACE.c.mtime_ns, TRACE.c.reason)).fetchall()
     connection.commit()
     known = {(path, size, mtime): reason for path, size, mtime, reason in traces}
@@ -214,5 +206,5 @@ def load(
                 refused.append((path, found))
                 insert(connection, TRACE, [{**row, "run": None, "reason": found}])
         connection.commit()
-        progress(n_new + n_known + len(refused), len(refused))
+        progress(n_new + n_known + len(refused))
     return n_new, n_known, sorted(refused)

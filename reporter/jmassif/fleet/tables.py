@@ -10,7 +10,7 @@ from sqlalchemy import bindparam, select
 
 from jmassif.export.csv import line
 from jmassif.export.json import data
-from jmassif.fleet import TOTAL
+from jmassif.fleet import TOTAL, VIEWS
 from jmassif.fleet.compare import FleetDifference, FleetRow, Frame
 from jmassif.fleet.database import FIGURE, PART, RUN
 from jmassif.html.cells import Columns, all_shown, shown
@@ -65,18 +65,14 @@ def headline(found: FleetDifference) -> List[str]:
     return [_sentence(found, group) for group in reversed(range(len(found.groups))) if group != found.base]
 
 
-def notes(found: FleetDifference) -> List[str]:
+def method(found: FleetDifference) -> str:
     """The statistical method, and the runs that are left out."""
-    level = f"{100 * found.level:.6g} %"
-    method = (
+    left_out = f" Left out: {count(found.left_out, 'run')} without an end (--incomplete includes them)."
+    return (
         f"Changes are of medians, against {found.groups[found.base].label}. A change is significant by the Mann-Whitney U test, at"
-        f" {level} for all {found.compared:,} comparisons together (Holm). From and to: a {100 * (1 - found.level):.6g} %"
-        " confidence interval of the change. Spread: between the quartiles."
+        f" {100 * found.level:.6g} % for all {found.compared:,} comparisons together (Holm). From and to: a"
+        f" {100 * (1 - found.level):.6g} % confidence interval of the change. Spread: between the quartiles.{left_out * (found.left_out > 0)}"
     )
-    if not found.left_out:
-        return [method]
-    left_out = f"Left out: {count(found.left_out, 'run')} without an end (killed, or still running); --incomplete includes them."
-    return [method, left_out]
 
 
 # ---- data ----
@@ -84,7 +80,7 @@ def notes(found: FleetDifference) -> List[str]:
 
 
 def _data(found: FleetDifference) -> Dict[str, Any]:
-    head = {"format": "jmassif-fleet-difference", "version": 2, "headline": headline(found), "notes": notes(found)}
+    head = {"format": "jmassif-fleet-difference", "version": 2, "headline": headline(found), "method": method(found)}
     members = {name: data(member) for name, member in found._asdict().items() if name not in ("runs", "values")}
     return {**head, **members}
 
@@ -120,6 +116,8 @@ def write_runs(connection: Any, runs: Frame, is_csv: bool, of_figures: bool) -> 
 # For a terminal, and in Markdown for a merge request.
 
 _MAX_NAME = 60
+_TITLES = {view: f"By {view.replace('-', ' ')}, at the peak" for view in VIEWS}
+_TITLES.update({TOTAL: "Memory at the peak", "scope": "Cost by call"})
 _MOST_ROWS = 20  # of outliers, and of facts
 _HEADS = ["", "runs", "median", "spread", "5 %", "95 %", "change", "from", "to"]
 
@@ -137,11 +135,6 @@ def _lines(found: FleetDifference, row: FleetRow) -> Iterator[List[str]]:
         if change:
             cells += map(growth, change.interval) if change.interval else ["too few runs"]
         yield [f"  {_short(group.label)}", *cells] + [""] * (len(_HEADS) - 1 - len(cells))
-
-
-def _view_title(view: str) -> str:
-    titles = {TOTAL: "Memory at the peak", "scope": "Cost by call"}
-    return titles.get(view) or f"By {view.replace('-', ' ')}, at the peak"
 
 
 def _outliers(found: FleetDifference) -> Iterator[List[str]]:
@@ -172,7 +165,7 @@ def write_tables(found: FleetDifference, is_all: bool, is_markdown: bool) -> Ite
         if left_out:
             yield from [f"{left_out} (--all shows them).", *[""] * is_markdown]
 
-    for text in headline(found) + notes(found):
+    for text in [*headline(found), method(found)]:
         yield from [*([escaped(text)] if is_markdown else paragraph(text)), ""]
     for view, group in groupby(found.rows, lambda row: row.view):
         of_view = list(group)
@@ -180,7 +173,7 @@ def write_tables(found: FleetDifference, is_all: bool, is_markdown: bool) -> Ite
         same = len(of_view) - len(some)
         lines = [line for row in some for line in _lines(found, row)]
         left_out = f"{same} without a significant difference" if same else ""
-        yield from section(_view_title(view), _HEADS, lines, left_out, ">")
+        yield from section(_TITLES[view], _HEADS, lines, left_out, ">")
     heads = ["", "group", "bytes", "group's median", "part", "trace"], ["", *(group.label for group in found.groups)]
     titles = "Outliers", "Facts that differ between most runs of the groups"
     for title, of, rows in zip(titles, heads, (list(_outliers(found)), list(_facts(found)))):
@@ -198,21 +191,17 @@ def write_list(runs: Frame) -> Iterator[str]:
     yield from text_table(rows, "<")
 
 
-# ---- page ----
-
-_OF_RUN = ("id", "host", "board", "file", "start")
-
-
 def write_page(found: FleetDifference) -> Iterator[str]:
-    """With the identity of the runs by group, in columns, and the figures of each. Raises FormatError."""
+    """As HTML, with the identity of the runs by group, in columns, and the figures of each. Raises FormatError."""
     head = all_shown(_data(found))
-    head["runs"] = [{name: [shown(text) for text in runs[name]] for name in _OF_RUN} for runs in found.runs]
+    names = ("id", "host", "board", "file", "start")
+    head["runs"] = [{name: [shown(text or "") for text in runs[name]] for name in names} for runs in found.runs]
     packed = Columns()
     for row in range(len(found.rows)):
         for group, values in enumerate(found.values):
             packed.add(f"{row}.{group}", values.iloc[:, row].tolist(), "signed")
     title = shown(" → ".join(group.label for group in found.groups))
     first = "".join(f'<p class="statement">{escape(text)}</p>' for text in headline(found))
-    first += "".join(f'<p class="quiet">{escape(text)}</p>' for text in notes(found))
+    first += f'<p class="quiet">{escape(method(found))}</p>'
     columns = RunData({"columns": packed.specs}, packed.bytes())
     yield from fill_page(title, first, pack([columns], title, fleet=head), script="fleet.js")

@@ -148,7 +148,6 @@ function outlierTable(head) {
             { head: 'trace', value: (run) => run.file, isLong: true },
         ],
         head.outliers,
-        head.n_outliers > head.outliers.length ? `the farthest of ${head.n_outliers}` : '',
     );
     return h('section', { id: 'outliers' }, table.element);
 }

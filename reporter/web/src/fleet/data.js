@@ -16,7 +16,6 @@
  * @property {number} base
  * @property {{value: string, label: string, runs: number}[]} groups
  * @property {FleetRow[]} rows
- * @property {number} n_outliers
  * @property {Outlier[]} outliers
  * @property {{key: string, label: string, values: {value: string, runs: number}[]}[]} facts
  * @property {FleetRuns[]} runs
