@@ -344,7 +344,7 @@ class _Walk:
         """`has_blocks`: by cell. `inherited`: by account, the cell of what it had at the first snapshot."""
         self._profile, self._has_blocks, self._cell_of, self._inherited = profile, has_blocks, cell_of, inherited
         self._opening = profile.composition(0) if inherited else {}
-        self._bytes, self._blocks, self._allocated = ([0] * len(cell_of) for _ in range(3))
+        self._bytes, self._blocks, self._allocated = (array("Q", bytes(8 * len(cell_of))) for _ in range(3))
         self.rows = (array("Q"), array("q"), array("q"), array("q"))
         # Sums by cell in one step: bytes, blocks, bytes allocated.
         self._grown = tuple([0] * len(has_blocks) for _ in range(3))
