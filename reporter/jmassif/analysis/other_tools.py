@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Figures of other tools: computed for the same run, and read from a log that the user gave (reader/overlay.py)."""
 
-from bisect import bisect_left
 from typing import Callable, List, NamedTuple, Optional, Sequence, Tuple
 
 from jmassif.analysis.aggregate import Usage, aggregate
@@ -37,10 +36,8 @@ class Shown(NamedTuple):
 
 
 def nearest(times: Sequence[int], time: int) -> int:
-    """The index of the time that is nearest, the first of several; `times` never decrease."""
-    after = min(bisect_left(times, time), len(times) - 1)
-    before = bisect_left(times, times[max(0, after - 1)])
-    return min((before, after), key=lambda place: abs(times[place] - time))
+    """The index of the time that is nearest, the first of several."""
+    return min(range(len(times)), key=lambda place: abs(times[place] - time))
 
 
 class Series(NamedTuple):

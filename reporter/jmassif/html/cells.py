@@ -39,40 +39,12 @@ def shown(text: str) -> str:
     return safe if len(safe) <= _MAX_TEXT else f"{safe[:_MAX_TEXT]}… ({len(text):,} characters)"
 
 
-# ---- code ----
-# Source around the lines of frames. A run has thousands of frames in a few hundred files: each text is there once.
-
-_MAX_BYTES = 400_000  # of texts, before they are deflated; beyond, frames have none
-
-
-class Code:
-    """`sources` is None where no text is shown."""
-
-    def __init__(self, sources: Optional[Sources]) -> None:
-        self._sources = sources
-        self._arounds: Dict[str, int] = {"": 0}
-        self._n_bytes = 0
-        self._around: List[int] = [0]
-
-    def around(self, frame: Frame) -> str:
-        """Source around the frame's line; "" without one."""
-        # No hash says that the text of a native frame's file is what ran.
-        if self._sources is None or frame.type != "p" or not frame.file or not frame.line:
-            return ""
-        return "\n".join(map(shown, self._sources.around(frame.file, frame.line).split("\n")))
-
-    def add(self, frame: Frame) -> None:
-        """The next frame of the columns; the first of all, no frame, is there."""
-        around = self.around(frame)
-        if around not in self._arounds:
-            self._n_bytes += len(around)
-            if self._n_bytes > _MAX_BYTES:
-                around = ""
-        self._around.append(self._arounds.setdefault(around, len(self._arounds)))
-
-    @property
-    def columns(self) -> Dict[str, List[Any]]:
-        return {"around": self._around, "arounds": list(self._arounds)}
+def source_around(sources: Optional[Sources], frame: Frame) -> str:
+    """Source around the frame's line; "" without one. `sources` is None where no text is shown."""
+    # No hash says that the text of a native frame's file is what ran.
+    if sources is None or frame.type != "p" or not frame.file or not frame.line:
+        return ""
+    return "\n".join(map(shown, sources.around(frame.file, frame.line).split("\n")))
 
 
 # ---- columns ----

@@ -16,25 +16,14 @@ from jmassif.analysis.sizes import Histogram, NamedSizes
 from jmassif.analysis.summary import ALARM, NOTE, Incident, LeakedPlace, Report, build_report, moment_of
 from jmassif.attribution.blame import base_name
 from jmassif.attribution.names import NO_TENSOR, Names
-from jmassif.html.cells import NO_LINE, OTHERS, Cells, Code, Columns, Index, cells, index_of, shown
+from jmassif.html.cells import NO_LINE, OTHERS, Cells, Columns, Index, cells, index_of, shown, source_around
 from jmassif.model.records import GROUPS, HANDLE_KINDS, KINDS, PEAKS, ROLES, Growth, growth_by_side, side_of
 from jmassif.model.run import Profile
 from jmassif.model.run_info import counted, was_short
+from jmassif.render import summary
 from jmassif.render.failures import arithmetic, reason
 from jmassif.render.job import Statement, statements
 from jmassif.render.sources import Sources, sources_of
-from jmassif.render.summary import (
-    action,
-    filtered,
-    findings,
-    growth_unknown,
-    other_moment,
-    remarks,
-    slope,
-    step_of,
-    verdict,
-    where_arenas_are,
-)
 from jmassif.render.system import BALANCE, doubts, overlay_sentence
 from jmassif.render.words import NOT_COUNTED, OWNERS
 from jmassif.units import moment, printable
@@ -94,7 +83,7 @@ def _incident(report: Report, number: int, incident: Incident, has_map: bool) ->
         "asked": incident.situation.asked,
         "tries": [each.time for each in incident.tries],
         "reason": reason(incident, profile.is_discrete),
-        "helps": [action(hint, report.run.is_pytorch, incident) for hint in incident.hints],
+        "helps": [summary.action(hint, report.run.is_pytorch, incident) for hint in incident.hints],
         "arithmetic": arithmetic(incident.situation),
         "line": names.frame(line)[:400] if line else "",
         "stack": [names.frame(frame)[:400] for _, frame in zip(range(_MAX_FRAMES), stack)],
@@ -306,6 +295,7 @@ _MAX_PLACES = 100
 _MAX_COUNTS = 200
 _MAX_BLOCKS = 20000
 _MAX_TIMELINE_ROWS = 20000
+_MAX_SOURCE_BYTES = 400_000  # before they are deflated; beyond, frames have none
 
 
 class RunData(NamedTuple):
@@ -321,19 +311,21 @@ _Source = Optional[Sequence[str]]
 
 def _frames(profile: Profile, names: Names, frames: Sequence[int], sources: Optional[Sources]) -> Dict[str, List[Any]]:
     """Columns, by place in `frames`. The first stands for no frame."""
-    packages, libraries = index_of([""]), index_of([""])
-    code = Code(sources)
-    table: Dict[str, List[Any]] = {"label": [""], "type": [""], "package": [0], "library": [0]}
+    packages, libraries, arounds = index_of([""]), index_of([""]), index_of([""])
+    n_bytes = 0
+    table: Dict[str, List[Any]] = {"label": [""], "type": [""], "package": [0], "library": [0], "around": [0]}
     for frame in frames[1:]:
         fields = profile.frame(frame)
-        code.add(fields)
+        around = source_around(sources, fields)
+        if around not in arounds:
+            n_bytes += len(around)
+            around = around if n_bytes <= _MAX_SOURCE_BYTES else ""
         table["label"].append(shown(names.frame(frame)))
         table["type"].append(fields.type)
         table["package"].append(packages[shown(names.folding.internal(frame).package)])
         table["library"].append(libraries[shown(base_name(fields.object))])
-    table["packages"] = list(packages)
-    table["libraries"] = list(libraries)
-    return {**table, **code.columns}
+        table["around"].append(arounds[around])
+    return {**table, "packages": list(packages), "libraries": list(libraries), "arounds": list(arounds)}
 
 
 def _lines(profile: Profile, names: Names, frames: Sequence[int], sources: Optional[Sources]) -> Dict[str, List[Any]]:
@@ -520,11 +512,11 @@ def _leaks(report: Report) -> Optional[Dict[str, Any]]:
         "owners": sorted(owners, key=lambda row: (-row["host"] - row["device"], row["name"])),
         "places": _call_sites(leaks.places),
         "not_counted": [[NOT_COUNTED[row.key], row.bytes] for row in leaks.not_counted],
-        "step": step_of(growth.step, unit),
+        "step": summary.step_of(growth.step, unit),
         "n_steps": growth.n_steps,
-        "unknown": growth_unknown(growth),
+        "unknown": summary.growth_unknown(growth),
         "growing": [
-            {**_fields(leak, "label owner grown held since"), "slope": round(slope(growth, leak, unit), 3)}
+            {**_fields(leak, "label owner grown held since"), "slope": round(summary.slope(growth, leak, unit), 3)}
             for leak in growth.lines[:_MAX_PLACES]
         ],
     }
@@ -543,7 +535,7 @@ def _about(report: Report) -> Dict[str, Any]:
         "failures": [{"name": shown(name), "code": code, "calls": n} for (name, code), n in failures[:_MAX_COUNTS]],
         "counters": [[shown(key), n] for key, n in counters.odd[:_MAX_COUNTS]],
         "without_size": counters.without_size,
-        "notes": [note for note in [where_arenas_are(profile)] if note],
+        "notes": [note for note in [summary.where_arenas_are(profile)] if note],
         "truncation": shown(profile.truncation or ""),
         "is_complete": profile.is_complete,
     }
@@ -559,10 +551,12 @@ def said_of(report: Report) -> List[Statement]:
     if not report.profile.snapshots:
         return [Statement("verdict", NOTE, "No memory is on record here.")]
     severity = ALARM if report.outcome.severity == ALARM else NOTE
-    said = [Statement("verdict", severity, verdict(report))]
-    said += [Statement("remark", each.severity, each.text) for each in remarks(report)]
-    said += [Statement("moment", NOTE, text) for text in (filtered(report), other_moment(report)) if text]
-    return said + [Statement("finding", NOTE, each.text) for each in findings(report)]
+    said = [Statement("verdict", severity, summary.verdict(report))]
+    said += [Statement("remark", each.severity, each.text) for each in summary.remarks(report)]
+    said += [
+        Statement("moment", NOTE, text) for text in (summary.filtered(report), summary.other_moment(report)) if text
+    ]
+    return said + [Statement("finding", NOTE, each.text) for each in summary.findings(report)]
 
 
 def _summary(said: Sequence[Statement]) -> List[Dict[str, str]]:

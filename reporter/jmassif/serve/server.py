@@ -24,7 +24,7 @@ from urllib.parse import parse_qsl
 from jmassif.analysis.calltree import Held, StackTree
 from jmassif.analysis.processes import join
 from jmassif.attribution.names import describe
-from jmassif.html.cells import Code, shown
+from jmassif.html.cells import shown, source_around
 from jmassif.html.data import run_key
 from jmassif.html.page import page
 from jmassif.live.run import Family, Followed, LiveRun
@@ -220,7 +220,7 @@ class Library:
         """The callees of a node with any memory."""
         held = run.held(at)
         found = run.tree.children(held, node)
-        code = Code(sources_of(run.profile, self._directories))
+        sources = sources_of(run.profile, self._directories)
         rows = []
         for child in found[first : first + MOST_ROWS]:
             frame = run.profile.node_frame[child]
@@ -229,7 +229,7 @@ class Library:
                     "node": child,
                     "name": _label(run.profile, frame),
                     "type": run.profile.frames[frame][0],
-                    "around": code.around(run.profile.frame(frame)),
+                    "around": source_around(sources, run.profile.frame(frame)),
                     "children": len(run.tree.children(held, child)),
                     **_figures(held.all, child),
                 }
