@@ -7,7 +7,6 @@ import signal
 import sys
 import threading
 import webbrowser
-from typing import Any, List, Optional
 
 from jmassif.cli import common
 from jmassif.cli.common import Parser, Problem
@@ -36,30 +35,24 @@ def build_parser(prog: str) -> Parser:
     return parser
 
 
-def _library(names: List[str], directories: Optional[List[str]]) -> Any:
-    from jmassif.serve.server import Library
+def run(arguments: argparse.Namespace) -> int:
+    from jmassif.html.page import read_assets
+    from jmassif.serve.server import Library, Server
 
+    names = traces_of(arguments)
     for name in names:
         if name == STDIN or (os.path.exists(name) and not os.path.isfile(name)):
             raise Problem(f"{shown_name(name)}: is not a file, which the page needs (jmassif top follows pipes)")
     try:
-        return Library(names, directories)
+        read_assets()
+        library = Library(names, None if arguments.no_source else arguments.source or [])
+    except FormatError as error:
+        raise Problem(str(error))
     except TraceError as error:
         name = next((name for name in names if not os.path.exists(name)), names[0])
         raise Problem(f"{name}: {error}")
     except OverflowError:
         raise Problem(f"{names[0]}: a sum is beyond 64 bits")
-
-
-def run(arguments: argparse.Namespace) -> int:
-    from jmassif.html.page import read_assets
-    from jmassif.serve.server import Server
-
-    try:
-        read_assets()
-    except FormatError as error:
-        raise Problem(str(error))
-    library = _library(traces_of(arguments), None if arguments.no_source else arguments.source or [])
     try:
         server = Server(library, arguments.port)
     except OSError as error:
@@ -78,8 +71,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise Problem(f"standard output: cannot be written: {error.strerror}")
     if arguments.open and not webbrowser.open(server.address):
         common.warn("no browser to open it with: open the address above")
-    while not is_over.wait(0.5):
-        pass
+    is_over.wait()
     library.close()
     server.shutdown()
     return 0

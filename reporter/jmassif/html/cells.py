@@ -14,7 +14,7 @@ from array import array
 from collections import Counter
 from heapq import nlargest
 from itertools import chain, islice
-from typing import Any, Dict, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Tuple, TypeVar, Union
+from typing import Any, Dict, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple, TypeVar, Union
 
 from jmassif.attribution.blame import callers
 from jmassif.attribution.names import NO_TENSOR, Names
@@ -334,11 +334,14 @@ class _Walk:
                     more_blocks[cell] += sign * grown_blocks
                     yield cell
 
-    def _step(self, changes: Sequence[_Change]) -> int:
+    def _step(self, changes: Iterable[_Change]) -> int:
         """The number of rows."""
         live_bytes, live_blocks, allocated, cell_of = self._bytes, self._blocks, self._allocated, self._cell_of
         more_bytes, more_blocks, more_allocated = self._grown
-        touched = set(self._move_inherited(changes)) if self._inherited else set()
+        touched: Set[int] = set()
+        if self._inherited:
+            changes = list(changes)
+            touched.update(self._move_inherited(changes))
         for account, n_bytes, blocks, total in changes:
             cell = cell_of[account]
             touched.add(cell)
@@ -378,15 +381,19 @@ class _Walk:
     def moments(self) -> Iterator[Moment]:
         for index, snapshot in enumerate(self._profile.snapshots):
             rows = snapshot.changes
-            now = list(zip(rows.account, rows.bytes, rows.blocks, rows.all_bytes))
             peaks = [self._profile.peaks[which] for which in PEAKS if which in self._profile.peaks]
             peaks = sorted((peak for peak in peaks if peak.snapshot == index), key=lambda peak: peak.time)
+            changes = zip(rows.account, rows.bytes, rows.blocks, rows.all_bytes)
+            if not peaks:
+                yield Moment(snapshot.time, index, "", self._step(changes))
+                continue
+            now = list(changes)
             # A peak is recorded as differences from the snapshot after it: visit whatever differs in any of them, for each.
             differing = {account for peak in peaks for account in peak.differences.account}
-            for account in differing.difference(rows.account if differing else ()):
+            for account in differing.difference(rows.account):
                 now.append((account, self._bytes[account], self._blocks[account], self._allocated[account]))
             for peak in peaks:
-                yield Moment(peak.time, None, peak.which, self._step(list(self._at_peak(peak, now))))
+                yield Moment(peak.time, None, peak.which, self._step(self._at_peak(peak, now)))
             yield Moment(snapshot.time, index, "", self._step(now))
 
 
