@@ -98,14 +98,6 @@ def fullest(profile: Profile, time: int) -> Optional[int]:
     return min(full, key=lambda index: (abs(profile.snapshots[index].time - time), -held[index])) if full else None
 
 
-def nearest_to(profile: Profile, chosen: Moment) -> Optional[int]:
-    """The snapshot with a balance for a moment: the nearest; for a peak a large one."""
-    if chosen.snapshot is None:
-        return fullest(profile, chosen.time)
-    found = sampled(profile)
-    return min(found, key=lambda index: abs(profile.snapshots[index].time - chosen.time)) if found else None
-
-
 def memory_balance(profile: Profile, snapshot: int) -> MemoryBalance:
     """The balance of a snapshot that `sampled` lists."""
     by_kind = profile.snapshots[snapshot].by_kind
@@ -145,6 +137,16 @@ def memory_balance(profile: Profile, snapshot: int) -> MemoryBalance:
         nvmap=now["nvmap-used"] - start["nvmap-used"] if "nvmap-used" in profile.system else None,
         share_of_peak=held / top if top else 1.0,
     )
+
+
+def balance_at(profile: Profile, chosen: Moment) -> Optional[MemoryBalance]:
+    """The balance for a moment: of the nearest snapshot that has one; for a peak of a large one."""
+    if chosen.snapshot is None:
+        near = fullest(profile, chosen.time)
+    else:
+        found = sampled(profile)
+        near = min(found, key=lambda index: abs(profile.snapshots[index].time - chosen.time)) if found else None
+    return None if near is None else memory_balance(profile, near)
 
 
 def ledger_of_balance(profile: Profile, made: MemoryBalance) -> Ledger:

@@ -10,7 +10,7 @@ from fnmatch import fnmatchcase
 from typing import Callable, Collection, Dict, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
 
 from jmassif.analysis.aggregate import aggregate, sum_of
-from jmassif.analysis.balance import MemoryBalance, memory_balance, nearest_to
+from jmassif.analysis.balance import MemoryBalance, balance_at
 from jmassif.analysis.leaks import Growth, Leak, find_growth, held_at_end
 from jmassif.analysis.moments import SELECTORS, mark_snapshots, select
 from jmassif.attribution import names as alignment
@@ -153,10 +153,10 @@ class Meter:
             return self._growth_of(name)
         moment, what = self._split(name)
         if what in _BALANCE and what not in self.owners and moment != _LEAK:
-            at = nearest_to(self.profile, select(self.profile, moment))
-            if at is None:
+            made = balance_at(self.profile, select(self.profile, moment))
+            if made is None:
                 raise BudgetError(f"{name}: the trace has no sample of the process's pages (it takes --pages=yes)")
-            return Value(_BALANCE[what](memory_balance(self.profile, at)))
+            return Value(_BALANCE[what](made))
         held, notes = self._held(name, moment, what)
         return Value(sum(held.values()), True, notes, lambda: by_place(self.profile, self._names, held))
 

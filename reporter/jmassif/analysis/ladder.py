@@ -11,7 +11,7 @@ from collections import defaultdict
 from typing import Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from jmassif.analysis.aggregate import UsageRow, ledger
-from jmassif.analysis.balance import memory_balance, nearest_to
+from jmassif.analysis.balance import balance_at
 from jmassif.analysis.moments import Moment
 from jmassif.analysis.other_tools import ALLOCATED_OWNERS, RESERVED_OWNERS, has_device, is_board, ram_in_use
 from jmassif.model.run import Profile
@@ -97,10 +97,10 @@ def _above(shown: Rung, known: List[Rung], remainder: str, program: int) -> List
 
 
 def _from_jtop(profile: Profile, chosen: Moment, program: int) -> _Upper:
-    near = nearest_to(profile, chosen)
-    if near is None:
+    made = balance_at(profile, chosen)
+    if made is None:
         return None, []
-    start, snapshot = profile.snapshots[0].time, profile.snapshots[near]
+    start, snapshot = profile.snapshots[0].time, profile.snapshots[made.snapshot]
     shown, at_start = ram_in_use(profile, snapshot.time), ram_in_use(profile, start)
     if shown is None or at_start is None:
         return None, []
@@ -108,16 +108,16 @@ def _from_jtop(profile: Profile, chosen: Moment, program: int) -> _Upper:
     known = [
         Rung("before", LESS, max(0, at_start - own)),
         Rung("files", PLUS, snapshot.by_kind.get("file", 0)),
-        Rung("unwritten", PLUS, -memory_balance(profile, near).untouched),
+        Rung("unwritten", PLUS, -made.untouched),
     ]
     return snapshot.time, _above(Rung("jtop", SHOWN, shown), known, "others", program)
 
 
 def _from_htop(profile: Profile, chosen: Moment, program: int) -> _Upper:
-    near = nearest_to(profile, chosen)
-    if near is None:
+    made = balance_at(profile, chosen)
+    if made is None:
         return None, []
-    time, made = profile.snapshots[near].time, memory_balance(profile, near)
+    time = profile.snapshots[made.snapshot].time
     known = [Rung("profiler", LESS, made.valgrind), Rung("unwritten", PLUS, -made.untouched)]
     shown = Rung("htop", SHOWN, profile.system_at("process-resident", time) or 0)
     return time, _above(shown, known, "unexplained", program)

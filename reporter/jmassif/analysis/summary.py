@@ -19,10 +19,10 @@ from jmassif.analysis.aggregate import (
 from jmassif.analysis.balance import (
     MemoryBalance,
     DeviceBalance,
+    balance_at,
     memory_balance,
     device_balance,
     ledger_of_balance,
-    nearest_to,
     sampled,
     sampled_before,
 )
@@ -359,11 +359,6 @@ def hottest_temporaries(run: Profile, names: Names) -> List[Temporaries]:
     ]
 
 
-def _balance(run: Profile, at: Moment) -> Optional[MemoryBalance]:
-    near = nearest_to(run, at)
-    return None if near is None else memory_balance(run, near)
-
-
 _MODEL_ROLES = ("parameter", "gradient", "optimizer")
 
 
@@ -420,7 +415,7 @@ def build_report(run: Profile, at: Moment, names: Optional[Names] = None) -> Rep
         growth=None if is_part else find_growth(run, names),
         leaks=None if is_part else _leaks(run, names),
         out_of_memory=incidents,
-        balance=None if is_part else _balance(run, at),
+        balance=None if is_part else balance_at(run, at),
         device_balance=None if is_part else device_balance(run),
         others=[] if is_part else others(run, at),
         overlay=None if is_part else beside(run, at, table.total),
