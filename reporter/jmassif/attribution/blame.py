@@ -45,11 +45,6 @@ class Innermost:
     def __call__(self, node: int) -> int:
         return self._found[self._nearest[node]]
 
-    def or_first_of(self, other: "Innermost") -> None:
-        """Take the other's in stacks that have none of these."""
-        for node, frame in other._found.items():
-            self._found[node] = self._found[node] or frame
-
     def of_accounts(self) -> Iterator[int]:
         return map(self._found.__getitem__, map(self._nearest.__getitem__, self._profile.accounts.nodes))
 
@@ -155,10 +150,9 @@ class Sites:
     def charges(self, is_folded: bool = True) -> "array[int]":
         """The Python frame that each account is charged to, 0 if there is none."""
         if is_folded not in self._charges:
-            own, installed = _python_frames(self.profile, self.folding, is_folded)
-            innermost = Innermost(self.profile, own)
-            innermost.or_first_of(Innermost(self.profile, installed))
-            self._charges[is_folded] = array("I", innermost.of_accounts())
+            frames = _python_frames(self.profile, self.folding, is_folded)
+            found = zip(*(Innermost(self.profile, wanted).of_accounts() for wanted in frames))
+            self._charges[is_folded] = array("I", (own or installed for own, installed in found))
         return self._charges[is_folded]
 
     def charged(self, account: int, is_folded: bool = True) -> int:

@@ -14,7 +14,6 @@ from jmassif.model.run import Profile
 
 # Shown in place of a directory.
 _SOMEWHERE = "…"
-_PROGRAM = "(program)"
 
 # From where on a path says nothing of its machine. The first that is found counts; what is before it goes.
 _PACKAGED = re.compile(
@@ -30,28 +29,10 @@ _KEPT = set(
 )
 _HARMLESS = re.compile(r"[A-Za-z0-9.+%-]{0,24}")  # values of options that name no file or function
 _NAMED = ("option.owners", "option.alloc-fn", "option.ignore-fn", "option.jmassif-out-file", "option.code-cache")
-_LEAST_WORD = 2
 
 
 def _base(path: str) -> str:
     return path.rstrip("/").rpartition("/")[2]
-
-
-class _Paths(Dict[str, str]):
-    """Names for paths. Files of one name stay apart."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._taken: Dict[str, int] = {}  # how often, by name
-
-    def __missing__(self, path: str) -> str:
-        if "/" not in path:
-            return path
-        packaged = _PACKAGED.fullmatch(path)
-        rest = packaged.group(1) if packaged else _base(path)
-        number = self._taken[rest] = self._taken.get(rest, 0) + 1
-        name = self[path] = f"{_SOMEWHERE}{number if number > 1 else ''}/{rest}"
-        return name
 
 
 def _secrets(profile: Profile) -> List[str]:
@@ -60,16 +41,26 @@ def _secrets(profile: Profile) -> List[str]:
     words = {manifest.get("user", ""), manifest.get("host", ""), manifest.get("host", "").partition(".")[0]}
     for text in (*manifest.values(), *profile.strings.values()):
         words |= set(re.findall(r"/(?:home|Users)/([^/\s:]+)", text))
-    return sorted((word for word in words if len(word) >= _LEAST_WORD), key=len, reverse=True)
+    return sorted((word for word in words if len(word) > 1), key=len, reverse=True)
 
 
 class _Scrubber:
     """Takes paths and names of the user and the host from texts."""
 
     def __init__(self, profile: Profile) -> None:
-        self._paths = _Paths()
+        self._paths: Dict[str, str] = {}  # their names
+        self._n_called: Dict[str, int] = {}  # how many paths have a name
         words = "|".join(map(re.escape, _secrets(profile)))
         self._names = re.compile(rf"(?<![A-Za-z0-9])(?:{words})(?![A-Za-z0-9])") if words else None
+
+    def _name(self, path: str) -> str:
+        """Files of one name stay apart."""
+        if "/" in path and path not in self._paths:
+            packaged = _PACKAGED.fullmatch(path)
+            rest = packaged.group(1) if packaged else _base(path)
+            number = self._n_called[rest] = self._n_called.get(rest, 0) + 1
+            self._paths[path] = f"{_SOMEWHERE}{number if number > 1 else ''}/{rest}"
+        return self._paths.get(path, path)
 
     def words(self, text: str) -> str:
         return self._names.sub(_SOMEWHERE, text) if self._names else text
@@ -78,15 +69,15 @@ class _Scrubber:
         """A path; what is compiled from a string has none: "<string>"."""
         if text.startswith("<"):
             return self.text(text)
-        found = self._paths[text]
+        found = self._name(text)
         return found if _PACKAGED.fullmatch(text) else self.words(found)
 
     def function(self, text: str) -> str:
         """A function may well be called as the user is."""
-        return _PATH.sub(lambda match: self._paths[match.group()], text)
+        return _PATH.sub(lambda match: self._name(match.group()), text)
 
     def text(self, text: str) -> str:
-        return self.words(_TOKEN.sub(lambda match: self._paths[match.group()], text))
+        return self.words(_TOKEN.sub(lambda match: self._name(match.group()), text))
 
 
 def _command(profile: Profile) -> str:
@@ -94,7 +85,7 @@ def _command(profile: Profile) -> str:
     objects = {_base(each.path) for each in profile.objects}
     objects |= {_base(profile.strings[frame[2]]) for frame in profile.frames.values()}
     first = _base(profile.manifest.get("command", "").split(" ")[0])
-    return first if first and first in objects else _PROGRAM
+    return first if first and first in objects else "(program)"
 
 
 def _frames(profile: Profile, scrub: _Scrubber) -> None:

@@ -54,15 +54,9 @@ else:
     _Numbers = array
 
 
-class _Column:
-    """Every n-th number, from the n-th on."""
-
-    def __init__(self, place: int) -> None:
-        self._place = place
-
-    def __get__(self, rows: Any, _: Any) -> "array[int]":
-        found: "array[int]" = rows[self._place :: rows.WIDTH]
-        return found
+def _column(place: int) -> Any:
+    """The numbers in that place of each row."""
+    return property(lambda rows: rows[place :: rows.WIDTH])
 
 
 class _Rows(_Numbers):
@@ -80,21 +74,21 @@ class Differences(_Rows):
     """Accounts with other balances at a peak: the fields of `d` records."""
 
     WIDTH = 3
-    account, bytes, blocks = _Column(0), _Column(1), _Column(2)
+    account, bytes, blocks = _column(0), _column(1), _column(2)
 
 
 class PageChanges(_Rows):
     """Accounts' mappings from a snapshot on: the fields of `v` records."""
 
     WIDTH = 4
-    account, virtual, shared, swapped = _Column(0), _Column(1), _Column(2), _Column(3)
+    account, virtual, shared, swapped = _column(0), _column(1), _column(2), _column(3)
 
 
 class BlockEvents(_Rows):
     """Blocks that came (`+` records) and went (`-`, of size 0)."""
 
     WIDTH = 4
-    time, address, size, account = _Column(0), _Column(1), _Column(2), _Column(3)
+    time, address, size, account = _column(0), _column(1), _column(2), _column(3)
 
 
 # Type of a number: that of half of its bytes.

@@ -8,8 +8,9 @@ left open is dropped as a whole.
 
 import os
 from array import array
+from collections import defaultdict
 from itertools import accumulate
-from typing import Any, BinaryIO, Callable, Dict, List, Mapping, Optional, Tuple, TypeVar
+from typing import Any, BinaryIO, Callable, DefaultDict, Dict, List, Mapping, Optional, Tuple, TypeVar
 
 from jmassif.model import records
 from jmassif.model.records import ALLOCATED, DEVICE_KINDS, GROUPS, HOST_KINDS, KINDS, PAGE_KINDS, PEAKS, TENSOR
@@ -43,8 +44,9 @@ class Builder:
         self.earlier_peaks: Dict[str, records.Peak] = {}  # the largest of the stages before
         self.snapshot_ids: Dict[int, int] = {}
         self._scope_ids: Dict[int, int] = {}
-        self._open_regions: Dict[int, Dict[str, List[int]]] = {}  # thread: by name indices, innermost last
-        self._n_open_regions: Dict[int, int] = {}  # by thread
+        # The indices of open regions by thread and name, the innermost last, and their number by thread.
+        self._open_regions: DefaultDict[Tuple[int, str], List[int]] = defaultdict(list)
+        self._n_open_regions: DefaultDict[int, int] = defaultdict(int)
         self._mapped: Dict[int, int] = {}  # address: index of the object there
 
     def handlers(self) -> Dict[str, Handler]:
@@ -318,22 +320,17 @@ class Builder:
         self.profile.stages.append(records.Stage(marks[-1].text, marks[-1].snapshot, {}))
 
     def region(self, time: int, thread: int, name: int) -> None:
-        text = self.text(name)
-        row = len(self.profile.timeline.time)
-        depth = self._n_open_regions.get(thread, 0)
-        self._n_open_regions[thread] = depth + 1
-        self._open_regions.setdefault(thread, {}).setdefault(text, []).append(len(self.profile.regions))
+        text, row, depth = self.text(name), len(self.profile.timeline.time), self._n_open_regions[thread]
+        self._n_open_regions[thread] += 1
+        self._open_regions[thread, text].append(len(self.profile.regions))
         self.profile.regions.append(records.Region(time, None, thread, depth, text, row, row))
 
     def region_end(self, time: int, thread: int, name: int) -> None:
         """Closes the innermost region of that name. One that was never begun is the program's slip: passed over."""
-        regions = self.profile.regions
-        text = self.text(name)
-        row = len(self.profile.timeline.time)
-        open_ = self._open_regions.get(thread, {}).get(text)
+        regions, open_ = self.profile.regions, self._open_regions[thread, self.text(name)]
         if open_:
             index = open_.pop()
-            regions[index] = regions[index]._replace(end=time, end_row=row)
+            regions[index] = regions[index]._replace(end=time, end_row=len(self.profile.timeline.time))
             self._n_open_regions[thread] -= 1
 
     def region_sum(self, name: int, count: int, time: int) -> None:
