@@ -62,7 +62,7 @@ class _File:
     def __init__(self, path: str, descriptor: int) -> None:
         self._path, self._file = path, descriptor
         self._at = 0  # all before it was given
-        self._held = b""  # read, but not given
+        self._n_held = 0  # bytes that were read, but not given
         self._state: Optional[Tuple[int, int]] = None  # when all was read
         self.size = 0
 
@@ -78,11 +78,10 @@ class _File:
             self.size = found.st_size
             if state == self._state and not begins_anew:
                 return _NOTHING
-            text = self._held + os.pread(self._file, _BITE_BYTES, self._at + len(self._held))
+            text = os.pread(self._file, self._n_held + _BITE_BYTES, self._at)
             after = os.fstat(self._file)
             if (after.st_size, after.st_mtime_ns) == state:
                 break
-            self._held = b""  # of what was read at two times the tail may be of neither
         else:
             return Bytes(b"", b"", begins_anew, False, False)
         is_all = self._at + len(text) >= state[0]
@@ -91,7 +90,7 @@ class _File:
         else:
             n = _whole_lines(text)
         self._at += n
-        self._held = b"" if is_all else text[n:]
+        self._n_held = 0 if is_all else len(text) - n
         self._state = state if is_all else None
         tail = text[n : text.rfind(b"\n") + 1] if is_all else b""
         return Bytes(text[:n], tail, begins_anew, is_all, False)
@@ -108,7 +107,7 @@ class _File:
             self._file = os.open(self._path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         elif here.st_size >= self._at:
             return False
-        self._at, self._held, self._state = 0, b"", None
+        self._at, self._n_held, self._state = 0, 0, None
         return True
 
     def fileno(self) -> Optional[int]:
