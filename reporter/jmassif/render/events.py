@@ -5,6 +5,7 @@ from collections import Counter
 from typing import Dict, Iterator, List, Sequence, Tuple
 
 from jmassif.analysis.moments import main_peak
+from jmassif.analysis.regions import NamedRegions
 from jmassif.analysis.summary import Report
 from jmassif.model.records import Growth, Snapshot, growth_by_side
 from jmassif.model.run import Profile
@@ -121,13 +122,15 @@ def regions(report: Report, view: View) -> Lines:
     """Regions that come again and again, a row a name."""
     if all(row.calls == 1 for row in report.regions):
         return []
-    lines = heading("Regions by name") + [_REGIONS.head]
-    most = view.most(_REGIONS_SHOWN)
-    for row in report.regions[:most]:
+
+    def cells(row: NamedRegions) -> Sequence[str]:
         figures = (size(row.most), growth(row.host), growth(row.device)) if row.recorded else ("", "", "")
         note = f" (sizes: of {row.recorded:,} of them)" if row.recorded < row.calls else ""
         time = moment(row.time, report.run.time_unit)
-        lines.append(_REGIONS.row(f"{row.calls:,}", time, *figures, printable(row.text) + note))
+        return [f"{row.calls:,}", time, *figures, printable(row.text) + note]
+
+    most = view.most(_REGIONS_SHOWN)
+    lines = _REGIONS.section("Regions by name", map(cells, report.regions[:most]))
     return lines + rest(len(report.regions) - most, "more name", view.hint)
 
 
@@ -169,21 +172,19 @@ _HELD = Table(
 )
 
 
-def _more_lines(left_out: Sequence[int], view: View) -> Lines:
-    return rest(len(left_out), "more line", f", {size(sum(left_out))}{view.hint}")
-
-
 def growing(report: Report, view: View) -> Lines:
     """Lines that were still growing at the end."""
     found, unit = report.growth, report.run.time_unit
-    if found is None or not found.lines:
+    if found is None:
         return []
-    lines = heading("Still growing at the end") + [_GROWING.head]
-    most = view.most(_GROWING_SHOWN)
-    for leak in found.lines[:most]:
-        where = f"{leak.label}, {rate(found, leak, unit)}"
-        lines.append(_GROWING.row(size(leak.grown), moment(leak.since, unit), size(leak.held), leak.owner, where))
-    return lines + _more_lines([leak.grown for leak in found.lines[most:]], view)
+    shown, left_out = found.lines[: view.most(_GROWING_SHOWN)], found.lines[view.most(_GROWING_SHOWN) :]
+    wheres = [f"{leak.label}, {rate(found, leak, unit)}" for leak in shown]
+    cells = (
+        (size(leak.grown), moment(leak.since, unit), size(leak.held), leak.owner, where)
+        for leak, where in zip(shown, wheres)
+    )
+    lines = _GROWING.section("Still growing at the end", cells)
+    return lines + rest(len(left_out), "more line", f", {size(sum(leak.grown for leak in left_out))}{view.hint}")
 
 
 def held_at_exit(report: Report, view: View) -> Lines:
@@ -203,10 +204,10 @@ def held_at_exit(report: Report, view: View) -> Lines:
         text += f". Growth is unknown: {growth_unknown(found)}"
     lines = heading("Still allocated at exit") + paragraph(f"{text}.")
     if not found.lines:
-        most = view.most(_HELD_SHOWN)
+        shown, left_out = leaks.places[: view.most(_HELD_SHOWN)], leaks.places[view.most(_HELD_SHOWN) :]
         lines.append(_HELD.head)
-        lines += [_HELD.row(size(at.bytes), f"{at.blocks:,}", at.owner, at.label) for at in leaks.places[:most]]
-        lines += _more_lines([at.bytes for at in leaks.places[most:]], view)
+        lines += [_HELD.row(size(at.bytes), f"{at.blocks:,}", at.owner, at.label) for at in shown]
+        lines += rest(len(left_out), "more line", f", {size(sum(at.bytes for at in left_out))}{view.hint}")
     if leaks.ledger.groups and not view.is_brief:
         is_sum = len(report.run.sides) == 1 or not report.run.is_discrete
         lines += [""] + groups_table(report.run.sides, is_sum, leaks.ledger)
@@ -227,15 +228,15 @@ def temporaries(report: Report, view: View) -> Lines:
     return heading("Temporaries: freed before their thread allocated anything else") + lines if lines else []
 
 
-def _snapshots_shown(profile: Profile) -> List[Snapshot]:
+def _snapshots_shown(snapshots: Sequence[Snapshot]) -> List[Snapshot]:
     """Snapshots taken for a reason, and the largest in each of a number of equal spans of time."""
     fullest: Dict[int, Snapshot] = {}
-    duration = max([1] + [snapshot.time for snapshot in profile.snapshots])
-    for snapshot in profile.snapshots:
+    duration = max([1] + [snapshot.time for snapshot in snapshots])
+    for snapshot in snapshots:
         span = snapshot.time * _SNAPSHOTS_SHOWN // duration
         if snapshot.reason == "time":
             fullest[span] = max(fullest.get(span, snapshot), snapshot, key=lambda each: each.host + each.device)
-    return [snapshot for snapshot in profile.snapshots if snapshot.reason != "time"] + list(fullest.values())
+    return [snapshot for snapshot in snapshots if snapshot.reason != "time"] + list(fullest.values())
 
 
 def _number_of(snapshots: Sequence[Snapshot]) -> Lines:
@@ -251,24 +252,17 @@ def snapshots(report: Report, view: View) -> Lines:
     profile = report.profile
     if view.is_brief:
         return _number_of(profile.snapshots)
-    shown = _snapshots_shown(profile)
+    shown = _snapshots_shown(profile.snapshots)
     rows = [(s.time, str(s.id), s.host, s.device, s.reason) for s in shown]
     for peak in profile.peaks.values():
         which = "peak" if peak.which == main_peak(profile) else f"peak-{peak.which}"
         if which != "peak-total":
             rows.append((peak.time, which, peak.host, peak.device, ""))
-    if not rows:
-        return []
-    table = Table(
-        Column("n", 11),
-        Column(f"time ({profile.time_unit})", 15),
-        Column("host (B)", 17),
-        Column("device (B)", 17),
-        Column("reason", gap=2),
-    )
-    lines = heading("Snapshots: --snapshot=n explains one") + [table.head]
-    for time, name, host, device, reason in sorted(rows, key=lambda row: (row[0], row[1].rjust(20))):
-        lines.append(table.row(name, f"{time:,}", f"{host:,}", f"{device:,}", reason))
+    heads = (Column("n", 11), Column(f"time ({profile.time_unit})", 15), Column("host (B)", 17))
+    table = Table(*heads, Column("device (B)", 17), Column("reason", gap=2))
+    rows.sort(key=lambda row: (row[0], row[1].rjust(20)))
+    cells = ((name, f"{time:,}", f"{host:,}", f"{device:,}", reason) for time, name, host, device, reason in rows)
+    lines = table.section("Snapshots: --snapshot=n explains one", cells)
     if len(profile.snapshots) > len(shown):
         lines.append(f"{'':>11}  and {len(profile.snapshots) - len(shown):,} more between these")
     return lines

@@ -4,6 +4,7 @@
     7f2a10000000   20.0 MiB  75 %  TTTTTTTTTTTTTTTTTT-----TTTTttttttt------
 """
 
+from collections import Counter
 from itertools import groupby
 from string import ascii_uppercase
 from textwrap import wrap
@@ -203,23 +204,21 @@ _ROWS_SHOWN = 40
 _MAP = Table(Column("", 12), Column("", 9, gap=1), Column("", 7, gap=1), Column("", gap=2))
 
 
-def _owners(profile: Profile, segment: Segment, begin: int, end: int) -> Dict[str, int]:
+def _owners(profile: Profile, segment: Segment, begin: int, end: int) -> "Counter[str]":
     """Bytes between two offsets by the owner of the blocks there."""
-    held: Dict[str, int] = {}
+    held: "Counter[str]" = Counter()
     for part in segment.parts:
         overlap = min(end, part.offset + part.bytes) - max(begin, part.offset)
         if overlap > 0 and part.account:
-            owner = profile.accounts[part.account].owner
-            held[owner] = held.get(owner, 0) + overlap
+            held[profile.accounts.owner(part.account)] += overlap
     return held
 
 
 def _letters(profile: Profile, layout: Layout) -> Dict[str, str]:
     """By owner, the one with most first: a capital letter, of the owner's name if that is left."""
-    held: Dict[str, int] = {}
+    held: "Counter[str]" = Counter()
     for segment in layout.segments:
-        for owner, n_bytes in _owners(profile, segment, 0, segment.bytes).items():
-            held[owner] = held.get(owner, 0) + n_bytes
+        held.update(_owners(profile, segment, 0, segment.bytes))
     found: Dict[str, str] = {}
     for owner in sorted(held, key=lambda name: (-held[name], name)):
         wanted = [c for c in owner.upper() if c in ascii_uppercase] + list(ascii_uppercase)
@@ -239,7 +238,7 @@ def _cell(profile: Profile, segment: Segment, begin: int, end: int, letter_of: D
 def _bar(profile: Profile, segment: Segment, widest: int, letter_of: Dict[str, str]) -> str:
     n_cells = max(1, segment.bytes * _BAR // widest)
     edges = [segment.bytes * cell // n_cells for cell in range(n_cells + 1)]
-    return "".join(_cell(profile, segment, edges[i], edges[i + 1], letter_of) for i in range(n_cells))
+    return "".join(_cell(profile, segment, begin, end, letter_of) for begin, end in zip(edges, edges[1:]))
 
 
 def _sum(layout: Layout) -> str:
@@ -257,15 +256,11 @@ def _map(profile: Profile, layout: Layout, composition: LiveBytesByAccount, limi
     if not layout.segments:
         held = f"{size(layout.by_handle)} in arrays and memory without addresses" if layout.by_handle else "nothing"
         return [f"No map: of device memory, this program had {held} then."]
-    lines: Lines = []
-    if layout.reserving:
-        lines += paragraph(_sum(layout))
-    else:
-        lines.append("No allocator has reserved segments: each block is by itself.")
+    alone = "No allocator has reserved segments: each block is by itself."
+    lines = paragraph(_sum(layout) if layout.reserving else alone)
     if composition and not layout.is_placed(profile.accounts, composition):
-        lines += paragraph(
-            "Where in the segments blocks lie is not known: PyTorch reports their addresses from 1.10 on."
-        )
+        unknown = "Where in the segments blocks lie is not known"
+        lines += paragraph(f"{unknown}: PyTorch reports their addresses from 1.10 on.")
     letter_of = _letters(profile, layout)
     shown = sorted(layout.segments, key=lambda segment: (-segment.bytes, segment.address))[:limit]
     widest = shown[0].bytes

@@ -4,7 +4,7 @@
 import re
 from itertools import groupby
 from textwrap import wrap
-from typing import Iterable, Iterator, List, NamedTuple, Tuple, Union
+from typing import Iterable, Iterator, List, NamedTuple, Sequence, Tuple, Union
 
 from jmassif.units import count
 
@@ -167,3 +167,8 @@ class Table:
     def sum(self, *cells: str) -> Line:
         """A row that others add up to."""
         return Line((self.row(*cells), SUM))
+
+    def section(self, title: str, rows: Iterable[Sequence[str]]) -> Lines:
+        """Empty without rows."""
+        lines = [self.row(*cells) for cells in rows]
+        return heading(title) + [self.head] + lines if lines else []

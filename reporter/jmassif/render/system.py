@@ -13,10 +13,6 @@ from jmassif.units import count, growth, moment, percent, size
 # ---- machine ---------------------------------------------------------------------------------
 
 
-def _shown(n_bytes: Optional[int]) -> str:
-    return "" if n_bytes is None else size(n_bytes)
-
-
 def machine(report: Report, view: View) -> Lines:
     """How much of the machine's memory was left, and whether it ran short."""
     if not report.machine:
@@ -29,7 +25,8 @@ def machine(report: Report, view: View) -> Lines:
     table = Table(Column("", 34, align="<"), *(Column(head, 10, gap=1) for head in heads))
     lines.append(table.head)
     for figure in report.machine[: view.most()]:
-        lines.append(table.row(figure.label, *map(_shown, (figure.first, figure.chosen, figure.last, figure.worst))))
+        values = (figure.first, figure.chosen, figure.last, figure.worst)
+        lines.append(table.row(figure.label, *("" if n_bytes is None else size(n_bytes) for n_bytes in values)))
     lines += rest(len(report.machine) - view.most(), "more figure", view.hint)
     return lines if view.is_brief else lines + paragraph(f"Source: {', '.join(report.machine_sources)}.")
 
@@ -53,21 +50,13 @@ def mapped(report: Report, view: View) -> Lines:
     """Resident against virtual; with --by=library what each library holds in all."""
     if view.by == "library":
         return _by_library(report)
-    if not report.mappings:
-        return []
-
-    def line(figures: Sequence[int], kind: str, name: str) -> str:
-        resident, virtual, shared, swapped = figures
-        return _MAPPED.row(*map(size, (resident, virtual, shared)), size(swapped) if swapped else "-", kind, name)
-
     most = view.most(_MAPPED_SHOWN)
-    figures = [(row.resident, *row.pages) for row in report.mappings]
-    lines = heading(f"Other mapped memory, at {report.moment.name}") + [_MAPPED.head]
-    lines += [line(of, row.kind, row.name) for of, row in zip(figures[:most], report.mappings)]
-    left_out = figures[most:]
-    if left_out:
-        lines.append(line([sum(column) for column in zip(*left_out)], "", f"{len(left_out):,} others{view.hint}"))
-    return lines
+    rows = [([row.resident, *row.pages], row.kind, row.name) for row in report.mappings]
+    if len(rows) > most:
+        sums = [sum(column) for column in zip(*(figures for figures, _, _ in rows[most:]))]
+        rows[most:] = [(sums, "", f"{len(rows) - most:,} others{view.hint}")]
+    cells = ([*map(size, of[:3]), size(of[3]) if of[3] else "-", kind, name] for of, kind, name in rows)
+    return _MAPPED.section(f"Other mapped memory, at {report.moment.name}", cells)
 
 
 # The kinds that a column stands for; columns without memory are left out. Together they are all of both sides.
@@ -82,25 +71,19 @@ _COLUMNS: Dict[str, Tuple[str, ...]] = {
 
 def _by_library(report: Report) -> Lines:
     """The memory of each library: pages of its file, heap and device memory that it allocated."""
-    rows = report.libraries
-    if not rows:
-        return []
-    columns = {"together": [row.bytes for row in rows]}
+    names = [row.name for row in report.libraries]
+    columns = {"together": [row.bytes for row in report.libraries]}
     for column, kinds in _COLUMNS.items():
-        columns[column] = [sum(row.by_kind.get(kind, 0) for kind in kinds) for row in rows]
-    columns["(virtual)"] = [row.virtual for row in rows]
+        columns[column] = [sum(row.by_kind.get(kind, 0) for kind in kinds) for row in report.libraries]
+    columns["(virtual)"] = [row.virtual for row in report.libraries]
     used = {column: values for column, values in columns.items() if any(values)}
+    if len(names) > _LIBRARIES_SHOWN:
+        names[_LIBRARIES_SHOWN:] = [f"{len(names) - _LIBRARIES_SHOWN:,} others"]
+        for values in used.values():
+            values[_LIBRARIES_SHOWN:] = [sum(values[_LIBRARIES_SHOWN:])]
     table = Table(*(Column(column, 10) for column in used), Column("library", gap=2))
-
-    def line(figures: Iterable[int], name: str) -> str:
-        return table.row(*(size(n_bytes) if n_bytes else "-" for n_bytes in figures), name)
-
-    lines = heading(f"By library, at {report.at.name}") + [table.head]
-    lines += [line(figures, row.name) for figures, row in zip(zip(*used.values()), rows[:_LIBRARIES_SHOWN])]
-    if len(rows) > _LIBRARIES_SHOWN:
-        left_out = [sum(values[_LIBRARIES_SHOWN:]) for values in used.values()]
-        lines.append(line(left_out, f"{len(rows) - _LIBRARIES_SHOWN:,} others"))
-    return lines
+    figures = ([size(n_bytes) if n_bytes else "-" for n_bytes in row] for row in zip(*used.values()))
+    return table.section(f"By library, at {report.at.name}", ([*row, name] for row, name in zip(figures, names)))
 
 
 # ---- other tools -----------------------------------------------------------------------------
@@ -185,18 +168,17 @@ def doubts(made: MemoryBalance) -> List[str]:
             " counted, or a device's memory with a driver that jmassif does not know."
         )
     if abs(made.elsewhere) > max(_QUIET_BYTES, made.process // 20):
+        text = f"Others use {size(-made.elsewhere)} less than at the start."
         if made.elsewhere > 0:
             text = (
                 f"Others use {size(made.elsewhere)} more than at the start: other programs, the kernel, or a driver for this"
                 " process without a call that shows it."
             )
-        else:
-            text = f"Others use {size(-made.elsewhere)} less than at the start."
-            if made.outside > _QUIET_BYTES:
-                text += (
-                    f" Or the kernel does not count {size(made.outside)} of device memory outside of the process as used,"
-                    " as with a simulated device."
-                )
+        elif made.outside > _QUIET_BYTES:
+            text += (
+                f" Or the kernel does not count {size(made.outside)} of device memory outside of the process as used,"
+                " as with a simulated device."
+            )
         if made.nvmap is not None:
             text += f" NvMap's use has changed by {growth(made.nvmap)}."
         found.append(text)
