@@ -8,7 +8,7 @@ from array import array
 from typing import Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
 
 from jmassif.analysis.aggregate import Usage, aggregate, columns_by, sum_of
-from jmassif.analysis.leaks import NOT_FREED, Growth, importing
+from jmassif.analysis.leaks import NOT_FREED, importing
 from jmassif.analysis.moments import Moment, select
 from jmassif.attribution.names import Names
 from jmassif.attribution.views import Location, charges, totals
@@ -92,19 +92,16 @@ class LineTable(NamedTuple):
 
 
 def line_table(
-    run: Profile, names: Names, by: str, is_folded: bool, grown: Growth, selector: Optional[str], threshold: float
+    run: Profile, names: Names, by: str, is_folded: bool, selector: Optional[str], threshold: float
 ) -> LineTable:
-    """By one of views.LINE_VIEWS. Shown are the places with `threshold` percent of any figure, and those that still grew.
+    """By one of views.LINE_VIEWS. Shown are the places with `threshold` percent of any figure.
 
-    With a selector those that grew most up to then come first, and before them those that still grew at the end.
+    The largest come first; with a selector, those that grew most up to then.
     """
     peak, now = select(run, "peak"), select(run, selector or "end")
-    charged = charges(run, names, by, is_folded)
-    own = line_rows(run, charged, peak.composition, now.composition)
+    own = line_rows(run, charges(run, names, by, is_folded), peak.composition, now.composition)
     rows = with_totals(run, own, totals(run, names, by, is_folded), peak.composition)
     sum_, spaces = total(rows), spaces_of(run)
-    rank = _still_growing(run, names, grown, charged)
-    order_by = "growth" if selector else "held"
 
     def share(row: LineRow, figure: str) -> float:
         """The row's part of the sum, in percent; the larger one where there are two pools."""
@@ -112,30 +109,17 @@ def line_table(
         whole: Usage = getattr(sum_, figure)
         return max(100 * part.on(space) / whole.on(space) if whole.on(space) else 0.0 for space in spaces)
 
-    def order(row: LineRow) -> Tuple[int, float, float, str]:
-        first = rank.get(row.charged.label, len(run.accounts)) if selector else 0
-        return first, -share(row, order_by), -share(row, "total"), row.charged.label
+    def order(row: LineRow) -> Tuple[float, float, str]:
+        return -share(row, "growth" if selector else "held"), -share(row, "total"), row.charged.label
 
     def is_worth(row: LineRow) -> bool:
-        return row.charged.label in rank or any(share(row, figure) >= threshold for figure in LineRow._fields[1:])
+        return any(share(row, figure) >= threshold for figure in LineRow._fields[1:])
 
     places = sorted((row for row in rows if row.charged.is_place), key=order)
     shown = [row for row in places if is_worth(row)]
     small = [row for row in places if not is_worth(row)]
     nowhere = sorted((row for row in rows if not row.charged.is_place), key=lambda row: row.charged.label)
     return LineTable(peak, now, spaces, shown, len(small), total(small), nowhere, sum_)
-
-
-def _still_growing(run: Profile, names: Names, grown: Growth, charged: Callable[[int], Location]) -> Dict[str, int]:
-    """By label of a place the rank of its line among those that still grew at the end."""
-    rank_of = {line.frame: rank for rank, line in reversed(list(enumerate(grown.lines)))}
-    found: Dict[str, int] = {}
-    for account in range(1, len(run.accounts) if rank_of else 1):
-        rank = rank_of.get(names.charged(account))
-        to = charged(account)
-        if rank is not None and to.is_place:
-            found[to.label] = min(rank, found.get(to.label, rank))
-    return found
 
 
 # ---- the largest lines, and the one to start with ---------------------------------------------

@@ -234,8 +234,7 @@ class Report(Numbers):
 
     def lines_by(self, by: str, is_folded: bool, selector: Optional[str], threshold: float) -> LineTable:
         """Raises moments.SelectionError."""
-        grown = self.growth or Growth([], "", 0)
-        return line_table(self.profile, self.names, by, is_folded, grown, selector, threshold)
+        return line_table(self.profile, self.names, by, is_folded, selector, threshold)
 
     def sizes(self, at: Moment, most_lines: int = sys.maxsize) -> SizeTables:
         """Sizes of blocks. Further lines are one row."""

@@ -5,8 +5,8 @@ from typing import Dict, List, NamedTuple, Optional
 
 from jmassif.analysis.summary import LESS, PLUS, Ladder, Report, Rung
 from jmassif.render.layout import SUM, Line, Lines, heading, paragraph
+from jmassif.render.words import GROUP_NAMES
 from jmassif.units import printable
-
 
 _LABEL = 49
 _NUMBER = 8
@@ -25,12 +25,10 @@ LABELS: Dict[str, str] = {
     "files": "pages of mapped files, which it does not count",
     "unwritten": "allocated, never written",
     "program": "the program",
-    "runtime": "runtime",
-    "libraries": "libraries",
     "cache": "allocator cache: reserved, unused",
-    "other": "owners without a group",
-    "own": "your code",
-    "own-code": "your code",
+    "own": GROUP_NAMES["yours"],
+    "own-code": GROUP_NAMES["yours"],
+    **{group: GROUP_NAMES[group] for group in ("runtime", "libraries", "other")},
 }
 
 

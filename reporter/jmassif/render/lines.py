@@ -2,7 +2,7 @@
 """Memory by line, by size of block, and by call stack."""
 
 from bisect import bisect_right
-from typing import Callable, Dict, Iterator, List, Optional, Sequence, Tuple
+from typing import Callable, Iterator, List, Optional, Sequence, Tuple
 
 from jmassif.analysis.aggregate import Usage
 from jmassif.analysis.calltree import ROOT, BottomUp, Shape
@@ -38,28 +38,24 @@ def lines_section(report: Report, sources: Optional[Sources]) -> Lines:
     shown = [row for row in report.lines[:_LINES_SHOWN] if row.usage.on(space) >= _LEAST_SHARE * whole]
     if not shown:
         return []
-    figures: Dict[str, Callable[[LineUsage], int]] = {
-        "tensors": lambda row: row.tensors,
-        "cache": lambda row: row.cache,
-    }
-    figures = {head: of for head, of in figures.items() if any(map(of, shown))}
+    columns = {"tensors": [row.tensors for row in shown], "cache": [row.cache for row in shown]}
+    columns = {head: figures for head, figures in columns.items() if any(figures)}
     if len(report.wholes) > 1:
-        figures["host"] = lambda row: row.usage.host_bytes
-    figures[space or "total"] = lambda row: row.usage.on(space)
-    room = _WIDTH - 10 * len(figures) - 7
-    width = min(_MAX_PLACE, max(len(row.label) for row in shown))
+        columns["host"] = [row.usage.host_bytes for row in shown]
+    columns[space or "total"] = [row.usage.on(space) for row in shown]
     texts = [sources.line(row.path, row.number) if sources and row.path else "" for row in shown]
-    longest = min(max(map(len, texts)), room - width - 2)
-    has_source = longest > 0
-    columns = [Column("", width if has_source else max(width, 20), align="<")]
-    columns += [Column("", longest, gap=2, align="<")] if has_source else []
-    table = Table(*columns, *(Column(head, 9, gap=1) for head in figures), Column("", 7))
-    lines = heading(f"Largest lines, at {report.moment.name}") + [table.head]
-    for row, text in zip(shown, texts):
-        cells = [cut(row.label, width)] + ([cut(text, longest)] if has_source else [])
-        cells += [size(of(row)) if of(row) else "-" for of in figures.values()]
-        lines.append(table.row(*cells, whole_percent(row.usage.on(space), whole)))
-    return lines
+    width = min(_MAX_PLACE, max(len(row.label) for row in shown))
+    longest = min(max(map(len, texts)), _WIDTH - 10 * len(columns) - 7 - width - 2)
+    place = Column("", width if longest > 0 else max(width, 20), align="<")
+    text = [Column("", longest, gap=2, align="<")] if longest > 0 else []
+    table = Table(place, *text, *(Column(head, 9, gap=1) for head in columns), Column("", 7))
+
+    def cells(row: LineUsage, text: str, figures: Sequence[int]) -> List[str]:
+        source = [cut(text, longest)] if longest > 0 else []
+        share = whole_percent(row.usage.on(space), whole)
+        return [cut(row.label, width), *source, *(size(figure) if figure else "-" for figure in figures), share]
+
+    return table.section(f"Largest lines, at {report.moment.name}", map(cells, shown, texts, zip(*columns.values())))
 
 
 # ---- lines -----------------------------------------------------------------------------------
@@ -103,10 +99,7 @@ def _explanation(report: Report, view: View, table: LineTable) -> str:
         f" Both at {table.peak.name} ({moment(table.peak.time, unit)}); growth: the part of self that is left at"
         f" {table.now.name} ({moment(table.now.time, unit)}); allocated: in the whole run."
     )
-    if view.selector:
-        text += " Sorted by growth, lines that still grew at the end first."
-    else:
-        text += " Sorted by self; --snapshot=end sorts by growth."
+    text += " Sorted by growth." if view.selector else " Sorted by self; --snapshot=end sorts by growth."
     if not report.run.has_python:
         text += " This trace has no Python frames: not a Python program, or recorded with --python=no."
     return text
