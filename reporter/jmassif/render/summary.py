@@ -195,32 +195,25 @@ def _cached(report: Report) -> str:
 
 def action(hint: Hint, is_pytorch: bool, failure: Optional[Incident] = None) -> str:
     """A sentence or two on what to do, with the bytes that it returns."""
-    n_bytes = size(hint.bytes)
-    if hint.action == "empty-cache":
-        of = "of that" if failure is None else "of cache"
-        how = "torch.cuda.empty_cache()" if is_pytorch else "emptying the cache"
-        before = f" before {hint.line}" if hint.line else ""
-        return f"{n_bytes} {of} is in empty segments; {how}{before} returns it."
-    if hint.action == "expandable-segments":
-        how = "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True (PyTorch 2.1 and later)"
-        return f"{n_bytes} of the holes are whole pages; {how} can return them."
-    if hint.action == "max-split-size":
-        mib = hint.setting >> 20
-        return f"PYTORCH_CUDA_ALLOC_CONF=max_split_size_mb:{mib}: keeps blocks up to {mib} MiB out of the large segments, which then can be returned."
-    if hint.action == "trim-pools":
-        return f"cudaMemPoolTrimTo, or a lower release threshold: pools hold {n_bytes} unused."
-    if hint.action == "smaller-workspace":
-        return (
-            f"A smaller workspace (CUBLAS_WORKSPACE_CONFIG, torch.backends.cudnn.benchmark): workspaces hold {n_bytes}."
-        )
-    if hint.action == "lazy-loading":
-        return f"CUDA_MODULE_LOADING=LAZY: kernel code holds {n_bytes}, and most of it is seldom used."
-    if hint.action == "smaller-batch":
-        most = f"{hint.setting / 10:.0f} %"
-        return f"A batch of at most {most} of this one would have fit: inputs and activations scale with it, and {n_bytes} was missing."
-    s = failure.situation if failure else None
-    lacking = f", {size(s.missing)} was missing" if s is not None and s.missing else ""
-    return f"Stop other programs: with the system they hold {n_bytes}{lacking}."
+    n_bytes, mib = size(hint.bytes), hint.setting >> 20
+    of = "of that" if failure is None else "of cache"
+    emptying = "torch.cuda.empty_cache()" if is_pytorch else "emptying the cache"
+    before = f" before {hint.line}" if hint.line else ""
+    lacking = f", {size(failure.situation.missing)} was missing" if failure and failure.situation.missing else ""
+    return {
+        "empty-cache": f"{n_bytes} {of} is in empty segments; {emptying}{before} returns it.",
+        "expandable-segments": f"{n_bytes} of the holes are whole pages;"
+        " PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True (PyTorch 2.1 and later) can return them.",
+        "max-split-size": f"PYTORCH_CUDA_ALLOC_CONF=max_split_size_mb:{mib}: keeps blocks up to {mib} MiB out of the large"
+        " segments, which then can be returned.",
+        "trim-pools": f"cudaMemPoolTrimTo, or a lower release threshold: pools hold {n_bytes} unused.",
+        "smaller-workspace": "A smaller workspace (CUBLAS_WORKSPACE_CONFIG, torch.backends.cudnn.benchmark): workspaces hold"
+        f" {n_bytes}.",
+        "lazy-loading": f"CUDA_MODULE_LOADING=LAZY: kernel code holds {n_bytes}, and most of it is seldom used.",
+        "smaller-batch": f"A batch of at most {hint.setting / 10:.0f} % of this one would have fit: inputs and activations"
+        f" scale with it, and {n_bytes} was missing.",
+        "stop-others": f"Stop other programs: with the system they hold {n_bytes}{lacking}.",
+    }[hint.action]
 
 
 def step_of(name: str, time_unit: str) -> str:
