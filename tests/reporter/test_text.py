@@ -8,12 +8,15 @@ from typing import Any, Callable, Dict, List
 import pytest
 
 from jmassif.analysis.moments import select
+from jmassif.analysis.summary import build_report
+from jmassif.attribution.names import Names
 from jmassif.attribution.views import LINE_VIEWS
-from jmassif.model.records import side_of
+from jmassif.model.records import DEVICE_KINDS, HOST_KINDS, side_of
 from jmassif.model.run import Profile
 from jmassif.reader.builder import load
 from jmassif.render import text
 from jmassif.render.layout import Line, Section, bounded, fitted, paragraph
+from jmassif.render.system import mapped
 from jmassif.render.view import BY, View
 from tests.reporter.traces import ROOT, Trace, documented_example, random_run, small_training_run
 
@@ -312,6 +315,19 @@ def test_branches_are_indented_and_frames_without_a_branch_stand_below_each_othe
         "          main (a.c:9)",
         "  0.1 % 1 B in 1 block, in 1 place below 1 %",
     ]
+
+
+def test_the_columns_of_a_library_add_up_whatever_its_kinds() -> None:
+    trace = Trace(**{"option.pages": "yes"})
+    accounts = {kind: trace.account(kind, "app", ["take (libapp.so)"]) for kind in HOST_KINDS + DEVICE_KINDS}
+    trace.snapshot(1, "exit", {account: (n << 20, 1) for n, account in enumerate(accounts.values(), 1)})
+    profile = trace.load()
+    names, at = Names(profile), select(profile, "end")
+    table = mapped(build_report(profile, at, names), View(None, 1, "library", 70, None))
+    heads, row = (line.split() for line in table[-2:])
+    together, *columns = [float(figure) for figure, unit in zip(row[0::2], row[1::2]) if unit == "MiB"]
+    assert heads[:6] == ["together", "file", "anon", "heap", "other", "device"]
+    assert sum(columns[:5]) == together
 
 
 def test_by_library_names_the_object_of_the_site() -> None:

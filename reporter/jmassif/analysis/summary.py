@@ -68,10 +68,12 @@ from jmassif.analysis.sizes import Blocks, SizeTables, blocks, size_tables
 from jmassif.analysis.system import (
     Figure,
     History,
+    Library,
     Mapped,
     Pool,
     fullest,
     histories,
+    libraries,
     machine,
     mappings,
     pools,
@@ -215,6 +217,11 @@ class Report(Numbers):
     def histories(self) -> List[History]:
         """The machine's figures over time."""
         return histories(self.profile)
+
+    @once
+    def libraries(self) -> List[Library]:
+        """The memory of each library, the largest first."""
+        return libraries(self.profile, self.names, self.at.composition, self.mappings)
 
     @once
     def regions(self) -> List[NamedRegions]:

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The machine as text: its figures, mapped memory, other tools, and the balance of all memory."""
 
-from typing import List, NamedTuple
+from typing import Dict, Iterable, List, NamedTuple, Optional, Sequence, Tuple
 
 from jmassif.analysis.balance import DeviceBalance, MemoryBalance
 from jmassif.analysis.summary import Beside, Report
+from jmassif.model.records import DEVICE_KINDS
 from jmassif.render.layout import Column, Lines, Table, heading, paragraph, rest
 from jmassif.render.view import View
 from jmassif.units import count, growth, moment, percent, size
@@ -33,6 +34,7 @@ def machine(report: Report, view: View) -> Lines:
 # ---- mapped memory ---------------------------------------------------------------------------
 
 _MAPPED_SHOWN = 12
+_LIBRARIES_SHOWN = 24
 
 _MAPPED = Table(
     Column("resident", 10),
@@ -45,7 +47,9 @@ _MAPPED = Table(
 
 
 def mapped(report: Report, view: View) -> Lines:
-    """Resident against virtual; empty for a trace without pages."""
+    """Resident against virtual; with --by=library what each library holds in all."""
+    if view.by == "library":
+        return _by_library(report)
     most = view.most(_MAPPED_SHOWN)
     rows = [([row.resident, *row.pages], row.kind, row.name) for row in report.mappings]
     if len(rows) > most:
@@ -53,6 +57,33 @@ def mapped(report: Report, view: View) -> Lines:
         rows[most:] = [(sums, "", f"{len(rows) - most:,} others{view.hint}")]
     cells = ([*map(size, of[:3]), size(of[3]) if of[3] else "-", kind, name] for of, kind, name in rows)
     return _MAPPED.section(f"Other mapped memory, at {report.moment.name}", cells)
+
+
+# The kinds that a column stands for; columns without memory are left out. Together they are all of both sides.
+_COLUMNS: Dict[str, Tuple[str, ...]] = {
+    "file": ("file",),
+    "anon": ("anon", "stack"),
+    "heap": ("heap", "heap-overhead", "pinned"),
+    "other": ("driver-host",),
+    "device": DEVICE_KINDS,
+}
+
+
+def _by_library(report: Report) -> Lines:
+    """The memory of each library: pages of its file, heap and device memory that it allocated."""
+    names = [row.name for row in report.libraries]
+    columns = {"together": [row.bytes for row in report.libraries]}
+    for column, kinds in _COLUMNS.items():
+        columns[column] = [sum(row.by_kind.get(kind, 0) for kind in kinds) for row in report.libraries]
+    columns["(virtual)"] = [row.virtual for row in report.libraries]
+    used = {column: values for column, values in columns.items() if any(values)}
+    if len(names) > _LIBRARIES_SHOWN:
+        names[_LIBRARIES_SHOWN:] = [f"{len(names) - _LIBRARIES_SHOWN:,} others"]
+        for values in used.values():
+            values[_LIBRARIES_SHOWN:] = [sum(values[_LIBRARIES_SHOWN:])]
+    table = Table(*(Column(column, 10) for column in used), Column("library", gap=2))
+    figures = ([size(n_bytes) if n_bytes else "-" for n_bytes in row] for row in zip(*used.values()))
+    return table.section(f"By library, at {report.at.name}", ([*row, name] for row, name in zip(figures, names)))
 
 
 # ---- other tools -----------------------------------------------------------------------------
