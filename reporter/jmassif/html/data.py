@@ -333,21 +333,18 @@ def _lines(profile: Profile, names: Names, frames: Sequence[int], sources: Optio
     table: Dict[str, List[Any]] = {"label": [], "function": [], "path": [], "source": [], "around": []}
     changed: Dict[str, None] = {}
     for frame in frames:
-        if frame in (NO_LINE, OTHERS):
-            label = "(no Python line)" if frame == NO_LINE else "(other lines)"
-            function = path = source = around = ""
-        else:
+        row = ["(no Python line)" if frame == NO_LINE else "(other lines)", "", "", "", ""]
+        if frame not in (NO_LINE, OTHERS):
             fields = profile.frame(frame)
-            label = shown(f"{names.file(frame)}:{fields.line}")
-            function, path = shown(fields.function), shown(fields.file)
             source = shown(sources.line(fields.file, fields.line)) if sources else ""
-            around = sources.around(fields.file, fields.line) if sources and source else ""
+            around = source_around(sources, fields) if source else ""
+            label = shown(f"{names.file(frame)}:{fields.line}")
+            row = [label, shown(fields.function), shown(fields.file), source, around]
             if sources and source and fields.file in sources.changed:
                 changed[shown(names.file(frame))] = None
-        for name, text in zip(table, (label, function, path, source, around)):
-            table[name].append(text)
-    table["changed"] = list(changed)
-    return table
+        for column, text in zip(table.values(), row):
+            column.append(text)
+    return {**table, "changed": list(changed)}
 
 
 def cells_data(profile: Profile, names: Names, found: Cells, directories: _Source, columns: Columns) -> Dict[str, Any]:
@@ -363,17 +360,9 @@ def cells_data(profile: Profile, names: Names, found: Cells, directories: _Sourc
     lines = index_of(row.line for row in used)
     sets = index_of(row.through for row in used)
     through = [tuple(map(lines.__getitem__, frames)) for frames in sets]
-    # The names of fields of cells.Attributes.
-    per_cell = [
-        ("kind", index_of(kinds)),
-        ("owner", index_of(owners)),
-        ("role", index_of(roles)),
-        ("library", index_of(libraries)),
-        ("thread", index_of(threads)),
-        ("line", lines),
-        ("through", sets),
-    ]
-    for name, index in per_cell:
+    order_of = {"kind": kinds, "owner": owners, "role": roles, "library": libraries, "thread": threads}
+    indices = {**{name: index_of(order) for name, order in order_of.items()}, "line": lines, "through": sets}
+    for name, index in indices.items():
         places = [index[getattr(row, name)] for row in used]
         columns.add(f"cell.{name}", [places[cell.attributes] for cell in found.cells])
     columns.add("cell.node", [cell.node for cell in found.cells])
