@@ -72,18 +72,12 @@ def total(rows: Sequence[LineRow]) -> LineRow:
     return LineRow(Location("total", 0, False), held, grown, allocated, held)
 
 
-def spaces_of(profile: Profile) -> List[str]:
-    """The memory spaces with sums of their own: "" for both of a unified board, or each of a discrete GPU."""
-    sides = used_sides(profile)
-    return sides if len(sides) == 1 or profile.is_discrete else [""]
-
-
 class LineTable(NamedTuple):
     """A row a place, and rows of what has no place; together they are the total."""
 
     peak: Moment
     now: Moment  # up to which memory has grown
-    spaces: List[str]  # that have sums of their own
+    spaces: List[str]  # with sums of their own: "" for both of a unified board, or each of a discrete GPU
     shown: List[LineRow]  # the largest first
     n_small: int  # places below the threshold
     small: LineRow  # their sum
@@ -101,7 +95,8 @@ def line_table(
     peak, now = select(run, "peak"), select(run, selector or "end")
     own = line_rows(run, charges(run, names, by, is_folded), peak.composition, now.composition)
     rows = with_totals(run, own, totals(run, names, by, is_folded), peak.composition)
-    sum_, spaces = total(rows), spaces_of(run)
+    sum_, sides = total(rows), used_sides(run)
+    spaces = sides if len(sides) == 1 or run.is_discrete else [""]
 
     def share(row: LineRow, figure: str) -> float:
         """The row's part of the sum, in percent; the larger one where there are two pools."""
@@ -251,15 +246,13 @@ def hot_spot(profile: Profile, names: Names, places: Places, space: str = "") ->
     def is_mine(part: Part) -> bool:
         return profile.group_of.get(part.owner) in _MINE and not part.is_page
 
-    def everything(part: Part) -> bool:
-        return True
-
+    counts: Callable[[Part], bool]
     whole = sum(_sum(parts, space) for parts in places.values())
-    for counts in (is_mine, everything):
+    for counts, least in ((is_mine, _LEAST_SHARE * whole), (lambda part: True, 0.0)):
         sums = {place: _sum(parts, space, counts) for place, parts in places.items() if place}
         largest = max(sums, key=lambda place: sums[place], default="")
         n_bytes = sums.get(largest, 0)
-        if n_bytes and (counts is everything or n_bytes >= _LEAST_SHARE * whole):
+        if n_bytes and n_bytes >= least:
             break
     else:
         return None

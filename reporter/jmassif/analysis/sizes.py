@@ -140,26 +140,16 @@ class _Sizes:
         return Histogram(sum(self.blocks.values()), sum(self.bytes.values()), self.by_mean, classes)
 
 
-def _is_of_blocks(profile: Profile, kind: str) -> bool:
-    return side_of(kind) is not None and kind != "heap-overhead" and not profile.is_sampled(kind)
-
-
-def _position(profile: Profile, moment: Moment) -> Tuple[int, int]:
-    """How many records of blocks come before it, at least and at most."""
-    if moment.snapshot is not None:
-        position = profile.snapshots[moment.snapshot].position
-        return position, position
-    times = profile.blocks.time
-    return bisect_left(times, moment.time), bisect_right(times, moment.time)
-
-
 def _recorded(profile: Profile, moment: Moment) -> Tuple[Dict[int, List[int]], Dict[int, List[int]]]:
     """The sizes of blocks that were live at the moment, and of all, by account.
 
     Of a peak only its time is known. Where an account's records are of that very time, they are those at which it holds what it held
     at the peak; if there are none, its blocks at the peak are not known.
     """
-    least, most = _position(profile, moment)
+    times = profile.blocks.time
+    least, most = bisect_left(times, moment.time), bisect_right(times, moment.time)
+    if moment.snapshot is not None:
+        least = most = profile.snapshots[moment.snapshot].position
     addresses, block_sizes, accounts = profile.blocks.address, profile.blocks.size, profile.blocks.account
     live: Dict[int, Dict[int, int]] = {}  # sizes by account and address
     live_bytes: "Counter[int]" = Counter()
@@ -216,7 +206,7 @@ def size_tables(run: Profile, names: Names, moment: Moment, most_lines: int = sy
     """Summed as the accounts go by: there may be hundreds of thousands of them. Further lines are one row."""
     held, asked = _recorded(run, moment)
     lifetime = run.lifetime()
-    of_blocks = {kind for kind in KINDS if _is_of_blocks(run, kind)}
+    of_blocks = {kind for kind in KINDS if side_of(kind) and kind != "heap-overhead" and not run.is_sampled(kind)}
     found: Dict[Tuple[str, int], _Sums] = {}  # by owner and frame: the line that is charged, 0 without a stack
     for account, (node, kind, owner) in enumerate(run.accounts):
         n_bytes, blocks = moment.composition.get(account, (0, 0))

@@ -13,7 +13,6 @@ from jmassif.analysis.leaks import Growth, Leak
 from jmassif.analysis.lines import Imports
 from jmassif.analysis.oom import ALARM, NOTE, WARNING, Hint, Incident, Outcome
 from jmassif.analysis.summary import Report
-from jmassif.analysis.system import Pool
 from jmassif.model.run import Profile
 from jmassif.render import words
 from jmassif.units import count, moment, printable, size
@@ -51,17 +50,12 @@ def ending(outcome: Outcome) -> str:
     }.get(outcome.end, f"exit status {outcome.code}")
 
 
-def _pool_of(report: Report) -> Optional[Pool]:
-    """The fullest of those that hold all that the verdict counts."""
+def _of_pool(report: Report, n_bytes: int) -> str:
+    """ " of the board's 4.00 GiB": the fullest of the pools that hold all that the verdict counts."""
     space = report.wholes[0].space
     counted = {space} if space else set(report.run.sides)
     known = [report.pool] + report.pools if report.pool else []
-    return next((pool for pool in known if counted <= set(pool.sides)), None)
-
-
-def _of_pool(report: Report, n_bytes: int) -> str:
-    """ " of the board's 4.00 GiB" """
-    pool = _pool_of(report)
+    pool = next((pool for pool in known if counted <= set(pool.sides)), None)
     if pool is None:
         return ""
     is_concern = report.run.is_board or pool.key != "machine"
