@@ -169,7 +169,6 @@ def _schema_of(type_: Any) -> Dict[str, Any]:
 
 
 FILES = {"jmassif": (Head, Report, Rest), "jmassif-job": (Head, Job), "jmassif-range": (Head, RangeTables)}
-_OPTIONAL = ("range", "sizes")
 
 
 def schema(format_: str = "jmassif") -> Dict[str, Any]:
@@ -180,7 +179,7 @@ def schema(format_: str = "jmassif") -> Dict[str, Any]:
         "title": f"{format_}, version {VERSION}",
         "type": "object",
         "properties": members,
-        "required": [name for name in members if name not in _OPTIONAL],
+        "required": [name for name in members if name not in ("range", "sizes")],
         "additionalProperties": False,
     }
 

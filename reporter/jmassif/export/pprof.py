@@ -55,9 +55,6 @@ _SAMPLE_TYPES = ("inuse_space", "inuse_objects", "alloc_space", "alloc_objects",
 _SAMPLE_TYPE, _SAMPLE, _MAPPING, _LOCATION, _FUNCTION, _STRING = 1, 2, 3, 4, 5, 6
 _TIME, _DURATION, _PERIOD_TYPE, _PERIOD, _COMMENT, _DEFAULT_SAMPLE_TYPE = 9, 10, 11, 12, 13, 14
 
-# The largest value, which is signed there.
-_LARGEST = (1 << 63) - 1
-
 
 class _Strings(Dict[str, int]):
     """The table of strings, which ends the message."""
@@ -157,7 +154,7 @@ def _about(profile: Profile, at: Moment, strings: _Strings) -> Iterator[bytes]:
 def _pieces(profile: Profile, view: View) -> Iterator[bytes]:
     at = select(profile, view.selector or "peak")
     rows = list(samples(profile, at.composition))
-    if any(sum(column) > _LARGEST for column in zip(*(figures for _, figures in rows))):
+    if any(sum(column) >= 1 << 63 for column in zip(*(figures for _, figures in rows))):
         raise FormatError("a sum is beyond 63 bits, which pprof cannot hold: choose another format")
     strings = _Strings({"": 0})
     for name, (_, unit) in zip(_SAMPLE_TYPES, VALUES.values()):
