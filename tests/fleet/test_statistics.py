@@ -37,8 +37,9 @@ def fill(path: Path, groups: List[Any]) -> Path:
             for row in values.tolist():
                 number += 1
                 insert(connection, RUN, [run_row(number, group)])
-                figures = [{"run": number, "part": n, "host": each} for n, each in enumerate(row)]
-                insert(connection, FIGURE, [{**figure, "device": 0, "number": 1} for figure in figures])
+                figures = [{"run": number, "part": n, "host": each - each // 4} for n, each in enumerate(row)]
+                device = [{"device": each // 4, "number": 1} for each in row]
+                insert(connection, FIGURE, [{**host, **more} for host, more in zip(figures, device)])
         connection.commit()
     return path
 

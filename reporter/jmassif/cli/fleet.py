@@ -51,7 +51,8 @@ def build_parser(prog: str) -> Parser:
     option("--group-by", type=non_empty, required=True, metavar="KEY", help=keys)
     option("--base", metavar="VALUE", help="the group to compare with [the oldest version]")
     option("--by", type=views(VIEWS), default=list(VIEWS), metavar="VIEW,...", help=f"any of {', '.join(VIEWS)} [all]")
-    option("--pool", choices=POOLS, default="", metavar="POOL", help=f"{', '.join(POOLS)} [bytes: both]")
+    pools = "bytes (host and device), host, device [device where a GPU has its own memory, else bytes]"
+    option("--pool", choices=POOLS, default="", metavar="POOL", help=pools)
     level = number(0.0001, 50, "%")
     option("--level", type=level, default=1.0, metavar="PERCENT", help="significance level (family-wise) [1%%]")
     option("--incomplete", action="store_true", help="count runs that were killed, or still run, too")

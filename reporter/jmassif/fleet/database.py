@@ -30,28 +30,31 @@ VERSION = 2
 _METADATA = MetaData()
 
 
-_TEXTS = "id file host board l4t jetpack pytorch command start ended view name key value path reason".split()
-
-
-def _table(name: str, columns: str, n_keys: int = 1) -> Any:
-    """Of texts and whole numbers; the first columns are the key."""
-    parts = [
-        Column(column, Text if column in _TEXTS else BigInteger, primary_key=at < n_keys, autoincrement=False)
-        for at, column in enumerate(columns.split())
+def _table(name: str, key: str, texts: str, numbers: str) -> Any:
+    """Names of columns: those of the key come first, and are whole numbers unless they are among the texts."""
+    columns = [
+        Column(
+            column,
+            Text if column in texts.split() else BigInteger,
+            primary_key=column in key.split(),
+            autoincrement=False,
+        )
+        for column in dict.fromkeys(f"{key} {texts} {numbers}".split())
     ]
-    return Table(name, _METADATA, *parts, sqlite_with_rowid=False)
+    return Table(name, _METADATA, *columns, sqlite_with_rowid=False)
 
 
 RUN = _table(
     "run",
-    "run id file host board l4t jetpack pytorch command start ended pid start_unix_ms is_complete end_time is_discrete"
-    " peak_total peak_host peak_device setup",
+    "run",
+    "id file host board l4t jetpack pytorch command start ended",
+    "pid start_unix_ms is_complete end_time is_discrete peak_total peak_host peak_device setup",
 )
-FIGURE = _table("figure", "run part host device number", 2)
-PART = _table("part", "part view name")
-SETUP = _table("setup", "setup key value", 2)
+FIGURE = _table("figure", "run part", "", "host device number")
+PART = _table("part", "part", "view name", "")
+SETUP = _table("setup", "setup key", "key value", "")
 # Files that were read: a load that was killed need not read them again. The reason is that of a refused file.
-TRACE = _table("trace", "path size mtime_ns run reason")
+TRACE = _table("trace", "path", "path reason", "size mtime_ns run")
 _FLEET = Table("fleet", _METADATA, Column("version", BigInteger))
 Index("figure_by_part", FIGURE.c.part, FIGURE.c.run, FIGURE.c.host, FIGURE.c.device)
 

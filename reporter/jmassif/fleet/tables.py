@@ -76,7 +76,6 @@ def method(found: FleetDifference) -> str:
 
 
 # ---- data ----
-# docs/fleet.md describes the JSON.
 
 
 def _data(found: FleetDifference) -> Dict[str, Any]:
@@ -157,16 +156,16 @@ def write_tables(found: FleetDifference, is_all: bool, is_markdown: bool) -> Ite
     """For a terminal, or in Markdown for a merge request."""
 
     def section(title: str, heads: List[str], rows: List[List[str]], left_out: str, align: str = "<") -> Iterator[str]:
-        yield from [f"### {escaped(title)}", ""] if is_markdown else heading(title)
+        yield from ["", f"### {escaped(title)}", ""] if is_markdown else heading(title)
         if rows and is_markdown:
-            yield from [*markdown_table(heads, rows, "--:" if align == ">" else ":--"), ""]
+            yield from markdown_table(heads, rows, "--:" if align == ">" else ":--")
         elif rows:
             yield from text_table([heads, *rows], align)
         if left_out:
-            yield from [f"{left_out} (--all shows them).", *[""] * is_markdown]
+            yield from [*[""] * (is_markdown and len(rows) > 0), f"{left_out} (--all shows them)."]
 
-    for text in [*headline(found), method(found)]:
-        yield from [*([escaped(text)] if is_markdown else paragraph(text)), ""]
+    for at, text in enumerate([*headline(found), method(found)]):
+        yield from [*[""] * (at > 0), *([escaped(text)] if is_markdown else paragraph(text))]
     for view, group in groupby(found.rows, lambda row: row.view):
         of_view = list(group)
         some = [row for row in of_view if is_all or row.has_changed or view == TOTAL]
