@@ -32,15 +32,9 @@ _METADATA = MetaData()
 
 def _table(name: str, key: str, texts: str, numbers: str) -> Any:
     """Names of columns: those of the key come first, and are whole numbers unless they are among the texts."""
-    columns = [
-        Column(
-            column,
-            Text if column in texts.split() else BigInteger,
-            primary_key=column in key.split(),
-            autoincrement=False,
-        )
-        for column in dict.fromkeys(f"{key} {texts} {numbers}".split())
-    ]
+    names = dict.fromkeys(f"{key} {texts} {numbers}".split())
+    types = {column: Text if column in texts.split() else BigInteger for column in names}
+    columns = [Column(*each, primary_key=each[0] in key.split(), autoincrement=False) for each in types.items()]
     return Table(name, _METADATA, *columns, sqlite_with_rowid=False)
 
 
