@@ -37,6 +37,8 @@ def _is_older(path: Path, than: Path) -> bool:
 
 @pytest.fixture(scope="session", name="fleet")
 def fixture_fleet() -> MadeFleet:
+    for library in ("sqlalchemy", "pandas", "scipy"):
+        pytest.importorskip(library)
     directory = MADE / f"fleet-{N}"
     truth, database = directory / "truth.json", directory / "fleet.db"
     made_of = [*(ROOT / "tests" / "fleet").glob("*"), ROOT / "jmassif" / "trace" / "trace.c"]
