@@ -42,9 +42,7 @@ def shown(text: str) -> str:
 def source_around(sources: Optional[Sources], frame: Frame) -> str:
     """Source around the frame's line; "" without one. `sources` is None where no text is shown."""
     # No hash says that the text of a native frame's file is what ran.
-    if sources is None or frame.type != "p" or not frame.file or not frame.line:
-        return ""
-    return "\n".join(map(shown, sources.around(frame.file, frame.line).split("\n")))
+    return sources.around(frame.file, frame.line) if sources and frame.type == "p" and frame.file else ""
 
 
 # ---- columns ----
