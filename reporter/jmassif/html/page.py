@@ -216,7 +216,7 @@ def fill_page(title: str, first: str, packed: bytes, is_served: bool = False, sc
         "title": escape(title),
         "first": first,
         "licences": escape(assets["licences"]),
-        "data": base64.b64encode(zlib.compress(packed, 8)).decode("ascii"),
+        "data": base64.b64encode(zlib.compress(packed)).decode("ascii"),
     }
     # Text that is filled in is not searched again.
     yield re.sub(r"\{\{(\w+)\}\}", lambda place: parts[place.group(1)], assets["shell"]).rstrip("\n")
