@@ -2,13 +2,12 @@
 """The sections on events of the run: start-up and failed calls, regions and marks, leaks, temporaries, snapshots."""
 
 from collections import Counter
-from typing import Dict, Iterator, List, Sequence, Tuple
+from typing import Dict, List, Sequence, Tuple
 
 from jmassif.analysis.moments import main_peak
 from jmassif.analysis.regions import NamedRegions
 from jmassif.analysis.summary import Report
 from jmassif.model.records import Growth, Snapshot, growth_by_side
-from jmassif.model.run import Profile
 from jmassif.model.run_info import counted
 from jmassif.render.layout import Column, Lines, Table, heading, paragraph, rest
 from jmassif.render.owners import groups_table
@@ -77,21 +76,19 @@ _CUDA_ERRORS = {
 }
 
 
-def _failed_calls(profile: Profile) -> Iterator[str]:
-    """A text for each function and error, the most frequent first."""
-    for (name, code), calls in sorted(profile.failures.items(), key=lambda item: (-item[1], item[0])):
+def failed_calls(report: Report, view: View) -> Lines:
+    """A line for each function and error, the most frequent first; then the recorder's counters."""
+    failures = sorted(report.profile.failures.items(), key=lambda item: (-item[1], item[0]))
+    most = view.most(_FAILURES_SHOWN)
+    lines = []
+    for (name, code), calls in failures[:most]:
         is_cuda = name.startswith("cuda") or (name.startswith("cu") and name[2:3].isupper())
         meaning = f" ({_CUDA_ERRORS[code]})" if is_cuda and code in _CUDA_ERRORS else ""
-        yield f"{count(calls, 'call')} of {printable(name)} failed with error {code}{meaning}"
-
-
-def failed_calls(report: Report, view: View) -> Lines:
-    found, odd = list(_failed_calls(report.profile)), counted(report.profile).odd
+        lines.append(f"{count(calls, 'call')} of {printable(name)} failed with error {code}{meaning}")
+    if len(failures) > most:
+        lines.append(f"and {len(failures) - most:,} other pairs of function and error{view.hint}")
+    odd = counted(report.profile).odd
     counters = [f"{key}: {size(n) if key.endswith('-bytes') else f'{n:,}'}" for key, n in odd]
-    most = view.most(_FAILURES_SHOWN)
-    lines = found[:most]
-    if len(found) > most:
-        lines.append(f"and {len(found) - most:,} other pairs of function and error{view.hint}")
     lines += counters[: view.most()] + rest(len(counters) - view.most(), "more counter", view.hint)
     return heading("Failed calls and warnings") + lines if lines else []
 

@@ -15,8 +15,6 @@ from jmassif.units import count, moment, percent, size
 # Share of all memory: owners with less are one row of a short report.
 LEAST_OWNER = 0.01
 _THREADS_SHOWN = 40  # where they are asked for
-# The meaning of NO_THREAD.
-_OF_NONE = "what was mapped before the program began, and what malloc's blocks take beside what was asked for"
 
 
 class _Row(NamedTuple):
@@ -123,4 +121,5 @@ def by_thread(report: Report, view: View) -> Lines:
     if len(rows) > len(shown):
         left_out = sum(row.held.bytes for row in rows[len(shown) :])
         lines.append(f"and {len(rows) - len(shown):,} more that hold {size(left_out)}{view.hint}")
-    return lines + (paragraph(f"{NO_THREAD}: {_OF_NONE}.") if any(row.name == NO_THREAD for row in shown) else [])
+    text = "what was mapped before the program began, and what malloc's blocks take beside what was asked for"
+    return lines + (paragraph(f"{NO_THREAD}: {text}.") if any(row.name == NO_THREAD for row in shown) else [])
