@@ -2,6 +2,10 @@
 //
 // Heap memory. Each block's requested bytes go to the account of its stack; what the allocator adds around it
 // (rounding, and the header that --heap-admin assumes) goes to one overhead account per owner.
+//
+// A realloc that shrinks a block returns memory, as the C library's does and massif's does not: a small block moves to
+// a smaller size class, and the core's allocator splits a larger one. A block takes a multiple of 16 bytes, as with
+// massif.
 
 #include "heap/heap.h"
 #include "ledger/account.h"

@@ -2,6 +2,13 @@
 //
 // The rule table: parsing it, and matching a frame against it. Matching is done once per frame when it is first seen,
 // never per allocation, so rules are tried one after the other.
+//
+// Python keeps objects of up to 512 bytes in arenas, and an arena belongs to the line that needed it. So owners are off
+// by up to an arena where imports end and the script's own lines begin, and after a late import the other way round.
+// Measured against PYTHONMALLOC=malloc with Python 3.11 (arenas of 1 MiB), 0.1 to 0.9 MiB went to `python` instead of
+// `data`: of a list of 23 MiB 0.5 %, of 10 MiB 7 %, of 3 MiB 25 % (after `import numpy` 6 %), of 1 MiB 78 %. Of 23 MiB
+// in other releases: nothing in 3.6 and 3.8, 3 % in 3.10, 0.6 % in 3.12, 2.4 % in 3.13. An arena's rounding and the
+// room left in its pools, 6 to 14 % here, are the line's too.
 
 #include "stack/owner.h"
 #include "base/options.h"

@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
 // Unwinding a thread's stack. What the core's unwinder gives, several times faster: its result is the same, frame by
-// frame, where the core does not lose its way (--check-unwinding=yes compares them).
+// frame, where the core does not lose its way.
+//
+// --check-unwinding=yes compares the two and counts stacks in the trace: all (unwound); those for which the core was
+// asked (-by-core); longer ones than the core's, or beyond a frame that it cannot leave (-further); guesses of frames
+// without a table that differ (-guessed); and other differences, each of which is a fault (-differently).
 
 #ifndef JM_UNWIND_H
 #define JM_UNWIND_H

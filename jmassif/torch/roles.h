@@ -2,6 +2,9 @@
 //
 // What tensors are for, by PyTorch's own objects: what modules have registered and optimizers are given is a parameter,
 // what a tensor has as its .grad is a gradient, what an optimizer keeps is its state.
+//
+// The rules for stacks decide where an object leads to no memory: sparse gradients, parameters of TorchScript modules,
+// and blocks whose addresses PyTorch does not report (up to 1.9).
 
 #ifndef JM_TORCH_ROLES_H
 #define JM_TORCH_ROLES_H
