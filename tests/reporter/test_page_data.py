@@ -32,7 +32,7 @@ ANY = ((10**6, 10**6, 10**6),)
 
 
 def column(run: RunData, name: str) -> List[int]:
-    """As docs/page.md says: planes, the lowest bytes first."""
+    """As docs/contributing.md says: planes, the lowest bytes first."""
     spec = run.head["columns"][name]
     values = [0] * spec["rows"]
     for plane in range(spec["planes"]):

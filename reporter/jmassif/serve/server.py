@@ -206,7 +206,7 @@ class Library:
             return is_news
 
     def answer(self, name: str, key: str, at: str, node: int, first: int) -> Dict[str, Any]:
-        """The "children" or "blocks" of a node, from the `first` on; see docs/page.md. Raises KeyError without such a place."""
+        """The "children" or "blocks" of a node, from the `first` on (docs/contributing.md). Raises KeyError if there is none."""
         self.want()
         with self._lock:
             run = {run_key(run.profile): run for run in self._runs.values()}[key]

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
 // Unpacks what the reporter put into the page: the counterpart of data.py and columns.py in
-// reporter/jmassif/html/. The typedefs here are the contract of what is in the head (docs/page.md).
+// reporter/jmassif/html/. The typedefs here are the contract of what is in the head (docs/contributing.md).
 
 /** @typedef {{type: 'number'|'signed'|'address', rows: number, planes: number, at: number}} ColumnSpec */
 /** @typedef {{name: string, side: ''|'host'|'device', is_handle: boolean}} Kind */
@@ -37,7 +37,7 @@
  * @typedef {{time: number, bytes: number, owners: {name: string, group: string, host: number, device: number, blocks: number}[], places: {label: string, owner: string, kind: string, bytes: number, blocks: number}[], not_counted: [string, number][], step: string, n_steps: number, unknown: string, growing: {label: string, owner: string, slope: number, grown: number, held: number, since: number}[]}} LeaksData
  */
 /**
- * The head of one process. Cells, moments and the columns' rows are described in docs/page.md.
+ * The head of one process. Cells, moments and the columns' rows are described in docs/contributing.md.
  * @typedef {object} RunHead
  * @property {string} pid
  * @property {string} key of the run for the server that the page may be from: after exec the pid is the same

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// Requests to the server that a page came from (docs/page.md, "Served"); a page that is a file has none, and asks nobody.
+// Requests to the server that a page came from (docs/contributing.md, "Served pages"); a page that is a file has none, and asks nobody.
 
 /** @typedef {{host: number, device: number, blocks: number}} Amount bytes, but for the blocks */
 /** @typedef {Amount & {node: number, name: string, type: string, children: number, around: string}} Branch `children`: how many of them hold anything; `around`: the source around its line */
