@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The database of a fleet: its tables, in a file of SQLite or in PostgreSQL, through SQLAlchemy Core (1.4 or 2).
 
-Every table that grows with the runs begins with the run, so a distributed PostgreSQL can spread them by it (docs/fleet.md). A
+Every table that grows with the runs begins with the run, so a distributed PostgreSQL can spread them by it (docs/guide.md). A
 run's number is a hash of its id, a part's of its name and so on: a loader needs no sequence, and adding a run twice finds it
 there. Values that many runs share are stored once: names of parts in `part`, the hundred facts of a board's software in `setup`.
 """
