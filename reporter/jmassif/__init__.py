@@ -2,7 +2,7 @@
 """jmassif from Python: annotate the profiled program, and read traces.
 
 region(), mark(), stage(), usage(), snapshot() and tensor() (annotate.py) reach the recorder from the profiled program. Profile.load()
-reads a trace (docs/python-api.md). docs/architecture.md lists the folders. All of it runs on Python 3.6.
+reads a trace (docs/reference.md). docs/architecture.md lists the folders. All of it runs on Python 3.6.
 """
 
 import sys

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The documented Python API (docs/python-api.md): a run and a job, with load() to read them from files."""
+"""The documented Python API (docs/reference.md): a run and a job, with load() to read them from files."""
 
 import os
 from typing import Sequence, Union

@@ -502,4 +502,4 @@ def test_a_wrong_option_is_refused_in_one_line(arguments: List[str]) -> None:
 
 
 def test_the_manual_names_every_counter() -> None:
-    assert [counter for counter in COUNTERS if counter not in documented("check.md")] == []
+    assert [counter for counter in COUNTERS if counter not in documented("reference.md")] == []

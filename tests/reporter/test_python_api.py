@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The package as programs use it: docs/python-api.md holds, recipe by recipe."""
+"""The package as programs use it: docs/reference.md holds, example by example."""
 
-import csv
 import gzip
 import re
 import subprocess
@@ -15,7 +14,7 @@ import jmassif
 from jmassif.analysis.aggregate import ledger
 from tests.reporter.traces import ROOT, Trace, small_training_run
 
-PAGE = (ROOT / "docs" / "python-api.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "reference.md").read_text(encoding="utf-8")
 
 
 def python(*arguments: object) -> "subprocess.CompletedProcess[str]":
@@ -29,11 +28,11 @@ def python(*arguments: object) -> "subprocess.CompletedProcess[str]":
     )
 
 
-def recipe(title: str, directory: Path, *arguments: object) -> List[str]:
-    """Runs the recipe with that title; the lines it prints."""
-    found = re.search(rf"^## Recipe: {title}.*?```python\n(.*?)```", PAGE, re.DOTALL | re.MULTILINE)
+def example(after: str, directory: Path, *arguments: object) -> List[str]:
+    """Runs the first Python example after that text; the lines it prints."""
+    found = re.search(rf"{after}.*?```python\n(.*?)```", PAGE, re.DOTALL)
     assert found
-    script = directory / "recipe.py"
+    script = directory / "example.py"
     script.write_text(found.group(1))
     done = python(script, *arguments)
     assert done.returncode == 0, done.stderr
@@ -98,7 +97,7 @@ def test_all_that_is_exported_is_there() -> None:
 
 def test_every_attribute_on_the_page_exists(trace: Path) -> None:
     profile = jmassif.Profile.load(trace)
-    table = PAGE.partition("| | |\n|---|---|\n")[2].partition("\n\n")[0]
+    table = PAGE.partition("| attribute | content |\n|---|---|\n")[2].partition("\n\n")[0]
     first_cells = [row.split("|")[1] for row in table.splitlines()]
     named = [name for cell in first_cells for name in re.findall(r"`([a-z_]+)", cell)]
     assert len(named) >= 12
@@ -106,26 +105,18 @@ def test_every_attribute_on_the_page_exists(trace: Path) -> None:
         assert hasattr(profile, name), name
 
 
-def test_the_recipe_for_the_peak_by_owner_agrees_with_the_ledger(trace: Path, tmp_path: Path) -> None:
+def test_the_example_of_the_peak_by_owner_agrees_with_the_ledger(trace: Path, tmp_path: Path) -> None:
     profile = jmassif.Profile.load(trace)
     table = ledger(profile, profile.peak_composition("total"))
     expected = {(row.name, group.name): row.bytes for group in table.groups for row in group.owners}
     printed: Dict[object, int] = {}
-    for line in recipe("the peak, by owner", tmp_path, trace):
+    for line in example("### Profiles", tmp_path, trace):
         n_bytes, owner, group = line.split()
         printed[(owner, group.strip("()"))] = int(n_bytes.replace(",", ""))
     assert printed == expected and len(expected) > 2
 
 
-def test_the_recipe_for_snapshots_makes_a_table(trace: Path, tmp_path: Path) -> None:
-    rows = list(csv.DictReader(recipe("what each snapshot added, as CSV", tmp_path, trace)))
-    profile = jmassif.Profile.load(trace)
-    assert [(int(row["time (ms)"]), int(row["heap"])) for row in rows] == [
-        (snapshot.time, snapshot.by_kind.get("heap", 0)) for snapshot in profile.snapshots
-    ]
-
-
-def test_the_recipe_for_leaks_names_the_line_that_grew(tmp_path: Path) -> None:
+def test_the_example_of_leaks_names_the_line_that_grew(tmp_path: Path) -> None:
     trace = Trace(command="python3 train.py", time_unit="ms", memory="unified", pid="1")
     leak = trace.account(
         "heap", "python", ["malloc (libc.so.6)", "py keep (/app/train.py:9)", "py <module> (/app/train.py:20)"]
@@ -138,5 +129,5 @@ def test_the_recipe_for_leaks_names_the_line_that_grew(tmp_path: Path) -> None:
     trace.snapshot(15, "time", {leak: (150, 2)})
     trace.mark(20, "epoch 2")
     trace.snapshot(20, "mark", {leak: (300, 3), native: (70, 2)})
-    lines = recipe("a leak check, by line of Python", tmp_path, trace.save(tmp_path), "epoch 1", "epoch 2")
+    lines = example("A leak check", tmp_path, trace.save(tmp_path), "epoch 1", "epoch 2")
     assert [line.split(maxsplit=1) for line in lines] == [["+200", "/app/train.py:9 (keep)"]]

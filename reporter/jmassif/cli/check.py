@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """`jmassif check`: memory budgets of recorded runs, and the exit status that a build script acts on.
 
-Verdicts are for people, for GitHub's log, as JUnit's XML, and as JSON, which docs/check.md describes.
+Verdicts are for people, for GitHub's log, as JUnit's XML, and as JSON, which docs/reference.md describes.
 """
 
 import argparse
@@ -207,7 +207,7 @@ what is measured then: total, host, device, an owner such as cudnn, group.G,
 kind.K, role.R or library.GLOB, alone or with .host, .device or .file. Other
 names are end.leak[.OWNER] (not freed at the end), growth[.OWNER] (by lines
 that still grew), failures, allocations, allocated, temporaries. A size has a
-unit (B, KiB, MiB, GiB, kB, MB, GB). All names: docs/check.md.
+unit (B, KiB, MiB, GiB, kB, MB, GB). All names: docs/reference.md.
 
 examples:
   jmassif check --max peak.total=3GiB --max end.leak=10MiB jmassif.out.4711

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A difference as JSON and CSV (fields: docs/formats.md). Sizes are bytes."""
+"""A difference as JSON and CSV (fields: docs/reference.md). Sizes are bytes."""
 
 import json
 from typing import Any, Dict, Iterator, List, Optional

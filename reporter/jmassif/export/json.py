@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The Report as JSON, and with it the whole run: snapshots, accounts, stacks; of several processes their sum, or a range.
 
-docs/formats.md says what the members are. Each record is an object of its fields, or of the members that _MEMBERS names; this
+docs/reference.md says what the members are. Each record is an object of its fields, or of the members that _MEMBERS names; this
 module, run by itself, prints the schema. A run is written piece by piece, a row a line: a PyTorch run has half a million of
 them. Bytes that were no UTF-8 stand as \\xHH. VERSION grows when a reader of it would break.
 """

@@ -2,7 +2,7 @@
 """Device memory at a moment, and each step up to it, as torch.cuda.memory._snapshot() returns them: for PyTorch's memory_viz.
 
 A pickle of dictionaries, lists, strings and numbers alone. Fields of that structure that a trace does not have are
-left out or, where memory_viz needs them, have the value that it does not show: docs/formats.md says which.
+left out or, where memory_viz needs them, have the value that it does not show: docs/reference.md says which.
 """
 
 import pickle

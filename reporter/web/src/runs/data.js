@@ -109,7 +109,7 @@
 /** @typedef {{pool: Pool, before: number, now: number, most: Moved|null, against: Moved|null, step: {key: string, change: number}|null, by: string, largest: {name: string, change: number}[], is_beyond_noise: boolean|null}} Finding */
 /** @typedef {{label: string, stacks_of: string, runs: {file: string, complete: boolean}[]}} DifferenceColumn */
 /**
- * As docs/formats.md describes the JSON of jmassif diff, but for `stacks_of`, `is_detail` and `common`.
+ * As docs/reference.md describes the JSON of jmassif diff, but for `stacks_of`, `is_detail` and `common`.
  * @typedef {object} Difference
  * @property {string} format
  * @property {number} version of that format
