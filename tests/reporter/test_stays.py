@@ -2,10 +2,11 @@
 """Retained memory of accounts, against what each of them holds at every sample: the least of that and of all later ones."""
 
 import random
+from typing import Dict, List, Tuple
 
 import pytest
 
-from jmassif.analysis.leaks import retained
+from jmassif.analysis.leaks import rises_of
 from tests.reporter.traces import random_run
 
 
@@ -16,13 +17,15 @@ def test_retained_memory_rises_by_what_is_never_freed(seed: int) -> None:
     end = rng.randrange(15, len(profile.snapshots))
     samples = sorted(rng.sample(range(end + 1), rng.randrange(3, 12)))
     counts = [account % 5 > 0 for account in range(len(profile.accounts))]
-    found = retained(profile, samples, end, counts)
+    found: Dict[int, List[Tuple[int, int]]] = {}
+    for account, sample, n_bytes in rises_of(profile, samples, end, counts):
+        found.setdefault(account, []).insert(0, (sample, n_bytes))
     holdings = [profile.composition(snapshot) for snapshot in samples + [end]]
     expected = {}
     for account in range(1, len(profile.accounts)):
         held = [live.get(account, (0, 0))[0] for live in holdings]
         stays = [min(held[at:]) for at in range(len(held))]
-        rises = [(at, n) for at, (n, before) in enumerate(zip(stays, [0] + stays)) if n > before]
+        rises = [(at, n - before) for at, (n, before) in enumerate(zip(stays, [0] + stays)) if n > before]
         if counts[account] and rises:
             expected[account] = rises
     assert found == expected and found

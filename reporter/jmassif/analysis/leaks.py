@@ -19,11 +19,13 @@ The run is measured in iterations (regions or marks of one name) where the progr
 """
 
 import re
+from array import array
 from bisect import bisect_right
 from collections import defaultdict
+from functools import lru_cache
 from itertools import accumulate, compress
 from operator import and_
-from typing import Dict, Iterable, List, NamedTuple, Optional, Sequence, Tuple, TypeVar
+from typing import Dict, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple, TypeVar
 
 from jmassif.analysis.aggregate import aggregate
 from jmassif.analysis.inherited import left_at
@@ -42,30 +44,41 @@ _IMPORT_SYSTEM = "<frozen importlib._bootstrap>"
 
 # ---- retained memory ---------------------------------------------------------------------------
 
-# Of an account: the samples at which its retained memory rose, and bytes from there on. A *sample* is the index of a snapshot
-# among those that are looked at.
-Levels = List[Tuple[int, int]]
+
+class Rise(NamedTuple):
+    """Retained memory that an account gained."""
+
+    account: int
+    sample: int  # index of a snapshot among those that are looked at; their number: after the last of them
+    bytes: int
 
 
-def retained(profile: Profile, samples: Sequence[int], end: int, counts: Sequence[int]) -> Dict[int, Levels]:
-    """By account, of those that count (1 in `counts`) and hold something at the end. Rises after the last sample come with the
-    number of samples.
+def rises_of(profile: Profile, samples: Sequence[int], end: int, counts: Sequence[int]) -> Iterator[Rise]:
+    """The rises of accounts that count (1 in `counts`) and hold something at the snapshot `end`, the latest first.
+
+    The walk goes backwards through the changes: an account retains the least that it holds from there on.
     """
-    found: Dict[int, Levels] = defaultdict(list)
-    begin = 0
-    for sample, until in enumerate([*samples, end]):
-        changed: Dict[int, int] = {}
-        for snapshot in profile.snapshots[begin : until + 1]:
-            changed.update(zip(snapshot.changes.account, snapshot.changes.bytes))
-        begin = until + 1
-        for account, n_bytes in changed.items():
-            if counts[account]:
-                levels, since = found[account], sample
-                while levels and levels[-1][1] >= n_bytes:
-                    since = levels.pop()[0]
-                if n_bytes:
-                    levels.append((since, n_bytes))
-    return {account: levels for account, levels in found.items() if levels}
+    live = profile.composition(end)
+    least = array("q", bytes(8 * len(profile.accounts)))
+    is_open = bytearray(len(profile.accounts))
+    for account, (n_bytes, _) in live.items():
+        least[account] = n_bytes
+        is_open[account] = counts[account] and n_bytes > 0
+    since = array("q", [-1]) * len(least)  # the sample at which the account is known to retain this much
+    begins = [0, *(sample + 1 for sample in samples)]
+    for sample, (begin, until) in reversed(list(enumerate(zip(begins, [*samples, end])))):
+        for snapshot in reversed(profile.snapshots[begin : until + 1]):
+            changes, accounts = zip(snapshot.changes.account, snapshot.changes.bytes), snapshot.changes.account
+            for account, n_bytes in compress(changes, map(is_open.__getitem__, accounts)):
+                if since[account] == sample:
+                    continue  # a later change of this sample
+                if n_bytes < least[account]:
+                    yield Rise(account, since[account], least[account] - n_bytes)
+                    least[account] = n_bytes
+                    is_open[account] = n_bytes > 0
+                since[account] = sample
+    for account in compress(range(len(least)), is_open):
+        yield Rise(account, since[account], least[account])
 
 
 # ---- iterations --------------------------------------------------------------------------------
@@ -357,23 +370,20 @@ def _find_growth(profile: Profile, names: Names) -> Growth:
         return Growth([], step, n_steps, "few-steps", repeated.n, LEAST)
     if len(samples) < _LEAST_SAMPLES:
         return Growth([], step, n_steps, "few-snapshots", len(samples), _LEAST_SAMPLES)
-    levels = retained(profile, samples, end, _of_accounts(profile, is_import))
-    lines: Dict[_Line, List[int]] = defaultdict(list)  # their accounts that rose after the first sample
-    for account, ((since, _), *_rest) in levels.items():
-        if since or _rest:
-            lines[_line(profile, names, account)].append(account)
+    sums: Dict[_Line, List[int]] = defaultdict(lambda: [0] * (len(samples) + 1))  # of rises, by sample
+    accounts_of: Dict[_Line, Set[int]] = defaultdict(set)
+    line_of = lru_cache(maxsize=None)(lambda account: _line(profile, names, account))
+    for account, sample, n_bytes in rises_of(profile, samples, end, _of_accounts(profile, is_import)):
+        if sample:
+            line = line_of(account)
+            sums[line][sample] += n_bytes
+            accounts_of[line].add(account)
     live = profile.composition(end)
     worth = max(_LEAST_BYTES, _LEAST_SHARE * (profile.snapshots[end].host + profile.snapshots[end].device))
     n_few = LEAST - 2 if repeated else LEAST - 1  # rises; the first iteration is no growth
     leaks: List[Leak] = []
-    for line, accounts in lines.items():
-        sums = [0] * (len(samples) + 1)
-        for account in accounts:
-            before = 0
-            for sample, n_bytes in levels[account]:
-                sums[sample] += n_bytes - before
-                before = n_bytes
-        rises = [(place, n_bytes) for place, n_bytes in zip(progress[1:], sums[1:]) if n_bytes]
+    for line, accounts in accounts_of.items():
+        rises = [(place, n_bytes) for place, n_bytes in zip(progress[1:], sums[line][1:]) if n_bytes]
         rises = _longest_growth(progress[0], rises, progress[-1], worth)
         if not rises or not _is_habit(rises, n_few):
             continue
@@ -386,7 +396,7 @@ def _find_growth(profile: Profile, names: Names) -> Growth:
             bytes_per_step=_slope(progress[begin:], rises),
             n_steps=round(progress[-1] - progress[begin]) if repeated else len(rises),
             grown=_sum(rises),
-            held=sum(levels[account][-1][1] for account in accounts),
+            held=sum(live[account][0] for account in accounts),
             since=profile.snapshots[samples[begin]].time,
             blocks=0 if has_pages else sum(live[account][1] for account in accounts),
         )
