@@ -121,3 +121,36 @@ def test_functions_without_names_are_one_for_each_object_file() -> None:
         and names.line(other) == "(no debug symbols) (lib.so)"
     )
     assert [names.frame(frame) for frame in profile.stack(profile.accounts[first].node)][0].startswith("0x")
+
+
+def test_code_from_strings_is_named_by_the_line_that_ran_it() -> None:
+    """python -c, exec and .pth files all have lines of "<string>"."""
+    inner = ["malloc (libc.so.6)", "py <module> (<string>:1)"]
+    trace = Trace()
+    stacks = {
+        "-c": inner,
+        "exec": [*inner, "builtin_exec (python3)", "py run (/app/train.py:12)"],
+        "twice": ["malloc (libc.so.6)", "py f (<string>:3)", *inner[1:], "py run (/app/train.py:12)"],
+        ".pth": [
+            *inner,
+            "py addpackage (/usr/lib/python3.11/site.py:186)",
+            "py main (/usr/lib/python3.11/site.py:600)",
+        ],
+    }
+    accounts = {name: trace.account("heap", "app", stack) for name, stack in stacks.items()}
+    profile = trace.load()
+    names = Names(profile)
+
+    def innermost(name: str) -> str:
+        return next(
+            names.frame(id_)
+            for id_ in profile.stack(profile.accounts[accounts[name]].node)
+            if profile.frame(id_).type == "p"
+        )
+
+    assert {name: innermost(name) for name in stacks} == {
+        "-c": "<string>:1 (<module>)",
+        "exec": "<string> of train.py:12:1 (<module>)",
+        "twice": "<string> of train.py:12:3 (f)",
+        ".pth": "<string> of site.py:186:1 (<module>)",
+    }

@@ -9,7 +9,7 @@ left open is dropped as a whole.
 import os
 from array import array
 from collections import defaultdict
-from itertools import accumulate
+from itertools import accumulate, count
 from typing import Any, BinaryIO, Callable, DefaultDict, Dict, List, Mapping, Optional, Tuple, TypeVar
 
 from jmassif.model import records
@@ -361,7 +361,42 @@ def load(stream: BinaryIO, into: Optional[Profile] = None) -> Profile:
     reader.read(stream)
     unfinished = f"snapshot {builder.group.id} is unfinished and left out" if builder.group else None
     builder.profile.truncation = "; ".join(filter(None, [reader.truncation, unfinished])) or None
+    name_generated_code(builder.profile)
     return builder.profile
+
+
+# The file of code compiled from a string, as by exec; a trace has no more of it than function and line.
+_GENERATED = "<string>"
+
+
+def name_generated_code(profile: Profile) -> None:
+    """Names modules from a string by the Python line that ran them, so that code of several strings does not share its lines.
+
+    A module without such a caller (`python -c`) keeps its name, and so do functions that others call.
+    """
+    frames, strings = profile.frames, profile.strings
+    parents, frame_of = profile.node_parent, profile.node_frame
+    generated = {id_ for id_, frame in frames.items() if frame[0] == "p" and strings[frame[3]] == _GENERATED}
+
+    def caller_of(node: int) -> int:
+        is_module = False
+        while node and (frame_of[node] in generated or frames[frame_of[node]][0] != "p"):
+            is_module = is_module or strings[frames[frame_of[node]][1]] == "<module>"
+            node = parents[node]
+        return frame_of[node] if node and is_module else 0
+
+    nodes = [node for node, frame in enumerate(frame_of) if frame in generated] if generated else []
+    ids, texts = count(max(frames, default=0) + 1), count(max(strings) + 1)
+    new: Dict[Tuple[int, int], int] = {}  # by frame, and caller's
+    for node, caller in [(node, caller_of(node)) for node in nodes]:
+        frame = frame_of[node]
+        if caller and (frame, caller) not in new:
+            new[frame, caller] = id_ = next(ids)
+            text, line = next(texts), frames[caller][4]
+            strings[text] = f"{_GENERATED} of {strings[frames[caller][3]].rpartition('/')[2]}:{line}"
+            type_, function, object_, _, line, address = frames[frame]
+            frames[id_] = (type_, function, object_, text, line, address)
+        frame_of[node] = new.get((frame, caller), frame)
 
 
 # A program that runs replaces the end of its trace now and then. Who read that meanwhile reads again.
