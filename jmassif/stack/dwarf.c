@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// A reader that notes when it would have gone too far, and a stack machine that does likewise with its stack; see
-// dwarf.h. Whoever uses them asks at the end whether all went well, so that the way there needs no checks. Operations
-// are DWARF's numbers (DWARF 5, section 7.7.1), named beside them.
+// Unwind tables contain DWARF numbers and expressions; this file decodes both (dwarf.h). The reader and the stack
+// machine only record a failure, so single steps need no checks: callers check once at the end. Operations are DWARF's
+// numbers (DWARF 5, section 7.7.1), with their names in comments.
 
 #include "stack/dwarf.h"
 #include "base/client_memory.h"
@@ -60,16 +60,16 @@ void jm_dwarf_skip(DwarfReader *r, ULong bytes)
 
 // ---- expressions ---------------------------------------------------------------------------------------------
 
-#define MAX_DEPTH 64   // of the machine's stack
-#define MAX_STEPS 1000 // a loop may never end
+#define MAX_DEPTH 64   // values on the machine's stack
+#define MAX_STEPS 1000 // ends endless loops
 
 typedef struct {
     Addr stack[MAX_DEPTH];
     UInt depth;
     Bool failed;
-    Bool lacks_register; // that is not known, and then nothing more is right
+    Bool lacks_register; // read an unknown register: later values are wrong
     DwarfReader r;
-    Addr start; // of the expression
+    Addr start; // the expression's first byte
     const Registers *registers;
 } StackMachine;
 
@@ -90,7 +90,7 @@ static Addr pop(StackMachine *m)
     return m->stack[--m->depth];
 }
 
-// The `n`-th value from the top.
+// Returns the `n`-th value from the top, counted from 0.
 static Addr pick(StackMachine *m, ULong n)
 {
     if (n >= m->depth) {
@@ -114,7 +114,7 @@ static Addr compute(UInt op, Addr a, Addr b)
     switch (op) {
     case 0x1a: // and
         return a & b;
-    case 0x1b: // div; the caller has seen to zero
+    case 0x1b: // div; operate() excludes zero
         return right == -1 ? -a : (Addr)(left / right);
     case 0x1c: // minus
         return a - b;
@@ -155,7 +155,7 @@ static Long take_signed(DwarfReader *r, UInt bytes)
     return (Long)(jm_dwarf_take(r, bytes) << shift) >> shift;
 }
 
-// Each of these does one sort of operation. False: this is none of them.
+// Each function below executes one group of operations, and returns False for any other.
 
 static Bool put_constant(StackMachine *m, UInt op)
 {
@@ -163,7 +163,7 @@ static Bool put_constant(StackMachine *m, UInt op)
     case 0x03: // addr
         push(m, jm_dwarf_take(&m->r, 8));
         return True;
-    case 0x08: // const1u, then signed and unsigned ones of 1, 2, 4 and 8 bytes
+    case 0x08: // const1u, const2u, const4u, const8u; below, the signed ones
     case 0x0a:
     case 0x0c:
     case 0x0e:
@@ -189,7 +189,7 @@ static Bool put_constant(StackMachine *m, UInt op)
     }
 }
 
-// The top goes below the value under it; with `is_rotation` below the two under it.
+// Moves the top below the next value, or with `is_rotation` below the next two.
 static void sink(StackMachine *m, Bool is_rotation)
 {
     Addr a = pop(m), b = pop(m), c = is_rotation ? pop(m) : 0;
@@ -250,7 +250,7 @@ static Bool calculate(StackMachine *m, UInt op)
         top = pop(m);
         push(m, top + jm_dwarf_take_uleb(&m->r));
         return True;
-    case 0x1a ... 0x1e: // those of compute()
+    case 0x1a ... 0x1e: // see compute()
     case 0x21:
     case 0x22:
     case 0x24 ... 0x27:

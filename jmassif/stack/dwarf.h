@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// The two encodings that DWARF is made of: numbers of variable length (DWARF 5, section 7.6), and expressions, small
-// programs for a stack machine that say where something is (section 2.5). What is read was written by compilers and by
-// hand, so nothing that it holds is trusted.
+// Readers of DWARF's two encodings: variable-length numbers (DWARF 5, section 7.6) and expressions, small programs for
+// a stack machine that compute a location (section 2.5). Input is untrusted, since unwind tables are also written by
+// hand.
 
 #ifndef JM_DWARF_H
 #define JM_DWARF_H
@@ -13,7 +13,7 @@
 #define JM_HAS_UNWINDER
 #endif
 
-// Numbers of registers: System V ABI for AMD64, figure 3.36; DWARF for the Arm 64-bit Architecture, section 4.1.
+// Register numbers: System V ABI for AMD64, figure 3.36; DWARF for the Arm 64-bit Architecture, section 4.1.
 #if defined(VGA_arm64)
 #define JM_REG_FP      29
 #define JM_REG_SP      31
@@ -28,7 +28,7 @@
 
 typedef struct {
     Addr value[JM_N_REGISTERS];
-    ULong known; // a bit for each
+    ULong known; // one bit per register
 } Registers;
 
 static inline Bool jm_register_is_known(const Registers *r, ULong number)
@@ -42,10 +42,11 @@ static inline void jm_register_set(Registers *r, UInt number, Addr value)
     r->known |= 1ULL << number;
 }
 
-// Reads memory that is readable up to `end`.
+// A cursor over memory, which must be readable up to `end`. A read past the end returns 0 and sets `failed`, so
+// callers check once, after the last read.
 typedef struct {
     Addr at, end;
-    Bool failed; // it would have gone beyond the end, or what is there is not known
+    Bool failed; // read past the end, or an unknown encoding
 } DwarfReader;
 
 ULong jm_dwarf_take(DwarfReader *r, UInt bytes); // at most 8
@@ -55,7 +56,7 @@ void jm_dwarf_skip(DwarfReader *r, ULong bytes);
 
 typedef enum { EVALUATED, EVALUATION_FAILED, EVALUATION_LACKS_REGISTER } Evaluation;
 
-// The value of an expression. `first`: what is on the stack to begin with; may be NULL.
+// Evaluates an expression with `first`, unless NULL, on the stack. `*value` is valid only after EVALUATED.
 Evaluation jm_dwarf_evaluate(DwarfReader r, const Registers *registers, const Addr *first, Addr *value);
 
 #endif

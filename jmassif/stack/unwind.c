@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// Unwinding is most of what an allocation costs, and the core's unwinder searches its tables anew for most frames. What
-// an address needs is little: its caller's frame begins so many bytes above the stack or frame pointer, and the return
-// address and the caller's frame pointer are kept in these slots, or still in their registers. Such a rule follows from
-// the object file's unwind table, is read once, and is kept by address.
+// Unwinding is most of an allocation's cost, and the core's unwinder searches its tables again for most frames. So a
+// walk goes from frame to frame by cached rules (unwind_rule.h), which need only the stack and frame pointers, and
+// reuses unchanged frames of the thread's last walk.
 //
-// Where there is no such rule, unwind_step.c finds the caller from the two pointers; and if it needs other registers,
+// For a frame without a rule, unwind_step.c finds the caller from the same two pointers. If it needs other registers,
 // the stack is walked again with all of them.
 
 #include "stack/unwind.h"
@@ -20,10 +19,10 @@
 #include "stack/unwind_table.h"
 
 static ULong n_stacks;
-static ULong n_by_core;   // by what only the core knows
-static ULong n_further;   // ours goes on where the core's ends, or goes wrong for a known reason
-static ULong n_guessed;   // frames without a table are guessed, otherwise than by the core
-static ULong n_differing; // for no such reason
+static ULong n_by_core;   // stacks that used the core's tables, or the core's unwinder as a whole
+static ULong n_further;   // ours continues where the core's ends, or fails for a known reason
+static ULong n_guessed;   // different guesses for frames without a table
+static ULong n_differing; // other differences
 
 #if defined(JM_HAS_UNWINDER)
 
@@ -52,7 +51,7 @@ static inline UInt guest_register(UInt number)
 
 #elif defined(VGA_arm64)
 
-// A call leaves the return address in the link register, and there it stays while a function calls none.
+// A call puts the return address into the link register; a leaf function leaves it there.
 #define GUEST_FP   guest_X29
 #define GUEST_LINK guest_X30
 
@@ -65,7 +64,7 @@ static inline UInt guest_register(UInt number)
 
 // ---- walking with all registers ------------------------------------------------------------------------------
 
-// What the walk that is under way has needed.
+// Side results of the current walk.
 static Bool asked_core, guessed;
 static UInt n_certain; // as in Walk
 
@@ -79,8 +78,8 @@ static void read_registers(ThreadId tid, Registers *r)
     }
 }
 
-// --merge-recursive-frames=N: of frames at the same address, with fewer than N between them, the outer one is left out,
-// and what is between them.
+// --merge-recursive-frames=N: if two frames have the same address and fewer than N frames between them, drops the outer
+// one and those between. Returns the new number of frames.
 static UInt without_recursion(const Addr *ips, UInt n)
 {
     UInt longest = VG_(clo_merge_recursive_frames);
@@ -116,7 +115,7 @@ UInt jm_unwind_any(ThreadId tid, Addr *ips, Addr *sps, Addr *fps, UInt max, Word
 
 // ---- walking -------------------------------------------------------------------------------------------------
 
-// The frame was not left by slots, which are multiples of eight.
+// Marks a frame that was not left by slots; no real slot is 1, since slots are multiples of eight.
 #define NO_SLOTS 1
 
 typedef struct {
@@ -124,10 +123,10 @@ typedef struct {
     UnwindSlots slots;
 } WalkedFrame;
 
-// Each thread's stack as it was last, in arrays that are filled from their ends, innermost first: so the outer frames
-// stay where they are while inner ones come and go. A frame that is there again, with its pointers, is left by the same
-// rule: its caller is the same if the return address and the saved frame pointer are. To compare them is much less than
-// to find the caller, because no frame waits for the one before it.
+// A thread's last stack. The arrays are filled from their ends, innermost first, so outer frames stay in place while
+// inner ones come and go. A frame that recurs with the same pointers has the same rule, and the same caller if its
+// return address and saved frame pointer are unchanged. Comparing these costs much less than finding the caller,
+// because no frame waits for the one before it.
 typedef struct {
     Addr *ips, *sps, *fps;
     UnwindSlots *slots;
@@ -150,7 +149,7 @@ static PerThread last_walks = JM_PER_THREAD("jm.unwind", LastWalk, release);
 
 static void *grow(void *old, UInt capacity, UInt n_kept, UInt new_capacity, SizeT size)
 {
-    // One more, for what stands behind the outermost frame.
+    // One extra entry: the 0 behind the outermost frame's stack pointer.
     UChar *grown = VG_(calloc)("jm.unwind", new_capacity + 1, size);
     if (old) {
         VG_(memcpy)(grown + (new_capacity - n_kept) * size, (UChar *)old + (capacity - n_kept) * size, n_kept * size);
@@ -176,14 +175,14 @@ static inline WalkedFrame frame_at(const LastWalk *last, UInt i)
     return (WalkedFrame){last->ips[i], last->sps[i], last->fps[i], last->slots[i]};
 }
 
-// `cfa`: where the caller's frame begins; `link`: what the link register holds.
+// `cfa`: start of the caller's frame; `link`: contents of the link register.
 static inline Addr return_address(const UnwindSlots *slots, Addr cfa, Addr link)
 {
     return jm_ra_slot(slots) ? *(const Addr *)(cfa + jm_ra_slot(slots)) : link;
 }
 
-// From frame `i` of the last walk, which is there again: the first frame whose caller is not, or the outermost. What
-// lies beyond `top` may no longer be mapped. Where a rule leads from frame to frame, stack pointers grow.
+// Frame `i` of the last walk is unchanged; returns the first frame from there outwards that has another caller now, or
+// the outermost. Stops at `top`, since memory beyond may have been unmapped; along rules, stack pointers only grow.
 static UInt end_of_run(const LastWalk *last, UInt i, Addr link, Addr top)
 {
     const Addr *ips = last->ips, *sps = last->sps, *fps = last->fps;
@@ -203,20 +202,20 @@ static UInt end_of_run(const LastWalk *last, UInt i, Addr link, Addr top)
 typedef struct {
     WalkedFrame f;
     Bool is_call, is_innermost; // as in Cursor
-    Addr link;                  // the innermost frame's return address, if it is in a register. No other's is there
-    Addr top;                   // where the mapping of the stack ends
+    Addr link;                  // contents of the link register in the innermost frame (arm64); 0 in all others
+    Addr top;                   // end of the stack's mapping
     Bool scanned;               // as in Cursor
 } Walker;
 
-// Without unwinding by the core, a stack that needs a guess is walked by it as a whole, each time anew.
+// Without the core's function for one step, the core walks a stack with a guess as a whole, each time from scratch.
 #if defined(JM_ASKS_CORE)
 #define KEEPS_GUESSES True
 #else
 #define KEEPS_GUESSES False
 #endif
 
-// What the frame pointer led to is compared like what a rule leads to; what else was found may be found elsewhere next
-// time, though nothing has changed at that place.
+// A caller found by the frame pointer can be compared on the next walk, as one found by a rule. One found otherwise
+// cannot: the next scan may end elsewhere although this place is unchanged.
 static void set_slots_by_frame_pointer(UnwindSlots *slots, Addr saved_at, Addr cfa)
 {
     Long fp = saved_at - cfa;
@@ -255,7 +254,7 @@ static Step leave_without_rule(Walker *w, const UnwindRule *rule, UnwindSlots *s
     return AT_CALLER;
 }
 
-// From the frame to its caller's. In `*slots` what it was left by.
+// Moves from the frame to its caller. `*slots` gets the slots of that step, or NO_SLOTS.
 static inline Step leave(Walker *w, UnwindSlots *slots)
 {
     WalkedFrame *f = &w->f;
@@ -287,7 +286,7 @@ static inline Step leave(Walker *w, UnwindSlots *slots)
     return AT_CALLER;
 }
 
-static WalkedFrame fresh[JM_MAX_FRAMES]; // innermost first: of the walk that is under way, those that may be new
+static WalkedFrame fresh[JM_MAX_FRAMES]; // frames of the current walk that may be new, innermost first
 
 static UInt add_known(UInt n, const LastWalk *last, UInt from, UInt to)
 {
@@ -296,7 +295,7 @@ static UInt add_known(UInt n, const LastWalk *last, UInt from, UInt to)
     return n;
 }
 
-// False: the pointers alone do not do.
+// False if a frame needs registers other than the stack and frame pointers.
 static Bool walk_by_rules(ThreadId tid, LastWalk *last, UInt *n_same)
 {
     Walker w = {.f = {.ip = VG_(get_IP)(tid), .sp = VG_(get_SP)(tid)}, .is_innermost = True};
@@ -308,8 +307,8 @@ static Bool walk_by_rules(ThreadId tid, LastWalk *last, UInt *n_same)
     asked_core = guessed = False;
     n_certain = JM_MAX_FRAMES;
     const UInt end = last->capacity;
-    UInt at = end - last->n; // in the last walk: its first frame that is not further in than this one
-    UInt run = end;          // its frames from here to `at`, which is this one, are there again
+    UInt at = end - last->n; // index of the last walk's first frame that is not further in than w.f
+    UInt run = end;          // frames `run` to `at` of the last walk are unchanged, and `at` is w.f; `end`: no such run
     UInt n = 0;
     Step step = AT_CALLER;
     while (n < JM_MAX_FRAMES) {
@@ -342,7 +341,7 @@ static Bool walk_by_rules(ThreadId tid, LastWalk *last, UInt *n_same)
         if (w.scanned && n < n_certain)
             n_certain = n;
         if (w.f.sp < left.sp)
-            at = end - last->n; // on another stack
+            at = end - last->n; // switched stacks: search from the innermost again
     }
     *n_same = end - run;
     make_room(last, *n_same, n + *n_same);
@@ -357,10 +356,10 @@ static Bool walk_by_rules(ThreadId tid, LastWalk *last, UInt *n_same)
     return True;
 }
 
-// ---- the core's ----------------------------------------------------------------------------------------------
+// ---- the core's unwinder -------------------------------------------------------------------------------------
 
-// How many of the innermost frames are the same. Of what a signal interrupted the core takes off one, as from a
-// return address.
+// Returns the number of innermost frames that are equal. The core subtracts 1 even from the address that a signal
+// interrupted, as if it were a return address.
 static UInt n_alike(const Addr *ips, const Addr *sps, UInt n, const Addr *core_ips, const Addr *core_sps, UInt n_core)
 {
     UInt i = 0;
@@ -370,8 +369,8 @@ static UInt n_alike(const Addr *ips, const Addr *sps, UInt n, const Addr *core_i
     return i;
 }
 
-// Of registers that a table mentions the core knows the stack and the frame pointer alone, and not those that are in
-// others. What a signal interrupted it looks for one byte before.
+// True if the core fails at frame `i`: it supports no CFA register but the stack and frame pointers, no value kept in
+// another register, and looks up an interrupted address one byte too low.
 static Bool core_cannot_leave(const Addr *ips, UInt i)
 {
     UnwindRow row;
@@ -384,8 +383,8 @@ static Bool core_cannot_leave(const Addr *ips, UInt i)
 
 static Addr other_ips[JM_MAX_FRAMES], other_sps[JM_MAX_FRAMES];
 
-// Whether the walk, of which parts may be the last one's, is what a walk without any memory finds. `guessed` holds for
-// the whole of it then.
+// True if the walk, which may reuse parts of the last one, equals a walk from scratch. Afterwards `guessed` covers the
+// whole stack, reused parts too.
 static Bool is_as_if_walked_anew(ThreadId tid, const Walk *walk)
 {
     UInt n = jm_unwind_any(tid, other_ips, other_sps, NULL, JM_MAX_FRAMES, 0);
@@ -402,8 +401,8 @@ static void compare_with_core(ThreadId tid, const Walk *walk)
     UInt n = walk->n;
     UInt n_core = jm_core_stack(tid, other_ips, other_sps, JM_MAX_FRAMES);
     UInt alike = n_alike(walk->ips, walk->sps, n, other_ips, other_sps, n_core);
-    // Below a function whose table says that it is the outermost, and of a return address that is none, the core goes
-    // on, by what lies there.
+    // The core does not stop at a function that its table marks as outermost, nor at a null return address: it
+    // continues with whatever the stack contains.
     if (alike == n && (n_core == n || jm_unwind_rule(walk->ips[n - 1])->type >= RULE_OUTERMOST))
         return;
     if (alike == n_core || (alike > 0 && core_cannot_leave(walk->ips, alike - 1)))
@@ -422,8 +421,8 @@ static UInt unwind_by_core(ThreadId tid, Addr *ips, Addr *sps, UInt max)
 {
     n_by_core++;
     UInt n = jm_core_stack(tid, ips, sps, max);
-    // Without unwind tables the core takes whatever it finds for return addresses. No program has code in the upper
-    // half, and nothing that lies beyond such a frame is one.
+    // Without unwind tables the core takes any word for a return address. Programs have no code in the upper half of
+    // the address space, so such a frame and all beyond it are wrong.
     for (UInt i = 1; i < n; i++)
         if (ips[i] >> 63)
             return i;
@@ -432,7 +431,7 @@ static UInt unwind_by_core(ThreadId tid, Addr *ips, Addr *sps, UInt max)
 
 #endif
 
-// For what is not kept in place.
+// Buffers for walks that are not kept for their thread.
 static Addr any_ips[JM_MAX_FRAMES], any_sps[JM_MAX_FRAMES + 1];
 
 static Walk other_walk(UInt n, UInt certain)
@@ -476,7 +475,7 @@ Walk jm_unwind(ThreadId tid)
 #if defined(JM_HAS_UNWINDER)
     Walk walk = unwind(tid);
 #if !defined(JM_ASKS_CORE)
-    if (guessed) { // the core may know better
+    if (guessed) { // the core may have a table
         JM_OF_THREAD(&last_walks, LastWalk, tid)->n = 0;
         return other_walk(unwind_by_core(tid, any_ips, any_sps, JM_MAX_FRAMES), JM_MAX_FRAMES);
     }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// Rows of unwind tables to rules; see unwind_rule.h.
+// Executing an unwind table's instructions at each frame would cost too much, so its rows are condensed into rules; see
+// unwind_rule.h. A row that needs more than the stack and frame pointers becomes RULE_OTHER, for unwind_step.c.
 
 #include "stack/unwind_rule.h"
 #include "stack/code.h"
@@ -11,7 +12,7 @@
 
 UnwindRule jm_unwind_rules[JM_N_RULES];
 
-// Around all addresses that were asked for and are in no file.
+// Range of all looked-up addresses outside files; generated code, mostly.
 static Addr generated_low = ~(Addr)0, generated_high;
 
 Bool jm_set_slots(UnwindSlots *slots, Long fp, Long ra)
@@ -25,7 +26,7 @@ Bool jm_set_slots(UnwindSlots *slots, Long fp, Long ra)
 #endif
 }
 
-// As in UnwindSlots.
+// Sets `*slot` as in UnwindSlots. False if the register is neither kept nor in a slot.
 static Bool find_slot(const UnwindRow *row, UInt reg, Int *slot)
 {
     Long offset = row->value[reg];

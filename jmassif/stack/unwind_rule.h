@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// What a code address needs to be left for its caller's is little: the caller's frame begins so many bytes above the
-// stack or frame pointer, and the return address and the caller's frame pointer are kept in slots of it, or still in
-// their registers. Such a rule follows from the object file's unwind table, is read once, and is kept by address.
+// A cache of unwind rules by code address. Most addresses need little to find the caller: its frame begins at an offset
+// from the stack or frame pointer, and the return address and its frame pointer are in slots at an offset from there,
+// or still in their registers. A rule is made once, from the object file's unwind table.
 
 #ifndef JM_UNWIND_RULE_H
 #define JM_UNWIND_RULE_H
@@ -12,11 +12,11 @@
 
 #if defined(JM_HAS_UNWINDER)
 
-// Where the caller's registers are kept, as offsets from where its frame begins: multiples of eight, or 0, still in the
-// register.
+// Saved registers of the caller, as byte offsets from the start of its frame: negative multiples of eight, or 0 if
+// still in the register.
 #if defined(VGA_amd64)
 
-// The return address is where calls put it.
+// The return address has a fixed slot, because the call instruction pushes it.
 typedef struct {
     Short fp;
 } UnwindSlots;
@@ -39,12 +39,12 @@ static inline Int jm_ra_slot(const UnwindSlots *slots)
 
 #endif
 
-// False: this processor's slots cannot say that.
+// False if this processor's UnwindSlots cannot represent the offsets.
 Bool jm_set_slots(UnwindSlots *slots, Long fp, Long ra);
 
 typedef enum {
-    RULE_OTHER,
-    RULE_NO_TABLE, // neither we nor the core have any for the address
+    RULE_OTHER,    // the table needs more than offsets, or only the core has one
+    RULE_NO_TABLE, // neither the recorder nor the core has a table for the address
     RULE_OUTERMOST,
     RULE_FROM_SP,
     RULE_FROM_FP
@@ -52,7 +52,7 @@ typedef enum {
 
 typedef struct {
     Addr ip;
-    Int cfa_offset; // where the caller's frame begins, from the stack or frame pointer
+    Int cfa_offset; // start of the caller's frame, in bytes from the stack or frame pointer
     UnwindSlots slots;
     UChar type; // UnwindRuleType
 } UnwindRule;
@@ -60,10 +60,11 @@ typedef struct {
 #define JM_RULE_BITS 14
 #define JM_N_RULES   (1u << JM_RULE_BITS)
 
-extern UnwindRule jm_unwind_rules[JM_N_RULES]; // each at the one place that its hash gives it
+extern UnwindRule jm_unwind_rules[JM_N_RULES]; // direct-mapped: one slot per hash
 
 void jm_make_unwind_rule(Addr ip, UnwindRule *rule);
 
+// Never NULL. The rule is valid until the next call, which may overwrite its slot.
 static inline const UnwindRule *jm_unwind_rule(Addr ip)
 {
     UnwindRule *rule = &jm_unwind_rules[jm_place(ip, JM_RULE_BITS)];
@@ -72,13 +73,13 @@ static inline const UnwindRule *jm_unwind_rule(Addr ip)
     return rule;
 }
 
-// Code was unmapped.
+// Call after code was unmapped: drops all rules.
 void jm_unwind_rules_forget(void);
 
-// Whether rules may have been asked for there of addresses in no file.
+// True if a rule may have been looked up in this range for an address outside all files.
 Bool jm_unwind_rules_concern(Addr start, SizeT bytes);
 
-// An object file's code may lie now where there was no table.
+// Call after code was mapped: drops rules of type RULE_NO_TABLE, since a table may exist now.
 void jm_unwind_rules_object_mapped(void);
 
 UInt jm_n_unwind_rules(void);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// The ways from a frame to its caller's, each a function that takes the step or says that it cannot, in the order in
-// which they are to be believed; see unwind_step.h. What a table says is exact. What is guessed must look right: a
-// return address comes after a call, and the caller's frame lies further out.
+// Some frames need more than a rule: other registers, a signal's context, or a guess. One function per method takes the
+// step or returns NO_FRAME; the most reliable method goes first, see unwind_step.h. Tables are exact. Guesses must be
+// plausible: a return address follows a call instruction, and the caller's frame lies further out.
 
 #include "stack/unwind_step.h"
 #include "base/client_memory.h"
@@ -24,13 +24,13 @@ static Bool is_end(Addr return_address)
     return return_address <= 1;
 }
 
-// Whether a frame that begins at `sp` can be the caller's.
+// True if the caller's frame can begin at `sp`.
 static Bool is_further_out(const Cursor *c, Addr sp)
 {
     Addr old = sp_of(c);
     if (sp == old)
-        return !c->is_call;                                         // it has pushed nothing
-    return sp > old || jm_readable_end(sp) != jm_readable_end(old); // or the thread has changed its stack
+        return !c->is_call;                                         // nothing pushed yet
+    return sp > old || jm_readable_end(sp) != jm_readable_end(old); // or the thread switched stacks
 }
 
 static Step leave_by_call(Cursor *c, const Registers *registers, Addr return_address)
@@ -53,11 +53,11 @@ static Step leave_by_signal(Cursor *c, const Registers *registers, Addr interrup
     return AT_CALLER;
 }
 
-// ---- by the unwind table -------------------------------------------------------------------------------------
+// ---- unwind table --------------------------------------------------------------------------------------------
 
 static Evaluation evaluate(Addr expression, const Registers *registers, const Addr *first, Addr *value)
 {
-    // The table's entry was readable as a whole, and the length keeps within it.
+    // jm_unwind_row has checked that the entry is readable and contains the whole expression.
     DwarfReader r = {expression, ~(Addr)0, False};
     ULong bytes = jm_dwarf_take_uleb(&r);
     r.end = r.at + bytes;
@@ -104,14 +104,14 @@ static Evaluation find_register(const UnwindRow *row, UInt i, const Registers *f
     }
 }
 
-// What the table says cannot be: the stack is broken, and what lies there is not looked at for more.
+// The stack contradicts the table, so it is corrupt: end here instead of guessing from its contents.
 static Step give_up(Cursor *c)
 {
     c->guessed = True;
     return AT_OUTERMOST;
 }
 
-// NO_FRAME: there is no table.
+// NO_FRAME if there is no table.
 static Step by_table(Cursor *c)
 {
     UnwindRow row;
@@ -144,7 +144,7 @@ static Step by_table(Cursor *c)
     return is_further_out(c, to.value[JM_REG_SP]) ? leave_by_call(c, &to, return_address) : give_up(c);
 }
 
-// ---- by a signal's frame -------------------------------------------------------------------------------------
+// ---- signal frame --------------------------------------------------------------------------------------------
 
 static Step by_signal(Cursor *c)
 {
@@ -162,7 +162,7 @@ static Step by_signal(Cursor *c)
         jm_register_set(&to, i, values[i]);
     return leave_by_signal(c, &to, at->rip);
 #else
-    static struct vki_ucontext context; // with room for all vector registers
+    static struct vki_ucontext context; // static: vector registers make it large
     if (!jm_read_bytes(sp_of(c) + sizeof(vki_siginfo_t), &context,
                        offsetof(struct vki_ucontext, uc_mcontext) + offsetof(struct vki_sigcontext, __reserved)))
         return NO_FRAME;
@@ -174,7 +174,7 @@ static Step by_signal(Cursor *c)
 #endif
 }
 
-// ---- by what only the core knows -----------------------------------------------------------------------------
+// ---- the core's tables ---------------------------------------------------------------------------------------
 
 static Step by_core(Cursor *c)
 {
@@ -186,9 +186,9 @@ static Step by_core(Cursor *c)
     return leave_by_call(c, &to, return_address);
 }
 
-// ---- by what it looks like -----------------------------------------------------------------------------------
+// ---- guesses -------------------------------------------------------------------------------------------------
 
-// How much of the stack is looked through for a return address: the frames of most functions.
+// Bytes of the stack scanned for a return address; the frames of most functions are smaller.
 #define MAX_SCANNED 4096
 
 static Step leave_by_guess(Cursor *c, Addr sp, Addr fp, Addr return_address)
@@ -199,12 +199,12 @@ static Step leave_by_guess(Cursor *c, Addr sp, Addr fp, Addr return_address)
     return leave_by_call(c, &to, return_address);
 }
 
-// Where the caller's frame begins, which is not below `sp`.
+// Start of the caller's frame, at `sp` or above.
 static Addr callers_sp(Addr sp, Addr fp, Addr return_address)
 {
 #if defined(VGA_arm64)
-    // The return address lies anywhere in the callee's frame. But the caller, too, keeps it beside the frame pointer,
-    // which leads to that pair; and its table says how far this is from its stack pointer.
+    // On arm64 the return address may be saved anywhere in the callee's frame, so its place does not give the caller's
+    // SP. But the caller's FP points to the caller's own saved pair, and its table has that pair's distance from SP.
     UnwindRow row;
     if (jm_unwind_row(return_address - 1, &row) && row.cfa_register == JM_REG_SP && !row.cfa_expression &&
         row.where[JM_REG_FP] == AT_CFA && row.where[JM_REG_RA] == AT_CFA &&
@@ -217,7 +217,7 @@ static Addr callers_sp(Addr sp, Addr fp, Addr return_address)
     return sp;
 }
 
-// A frame pointer leads to the caller's and, beside that, the return address.
+// The frame pointer points to the caller's, with the return address beside it.
 static Step by_frame_pointer(Cursor *c)
 {
     Addr fp = c->registers.value[JM_REG_FP];
@@ -241,7 +241,7 @@ static Step by_scan(Cursor *c)
         const Addr *word = (const Addr *)at;
         if (!jm_is_return_address(*word))
             continue;
-        if (at > sp && word[-1] > at && word[-1] < end) // the caller's, saved with it
+        if (at > sp && word[-1] > at && word[-1] < end) // the caller's frame pointer, saved next to it
             fp = word[-1];
         c->scanned = True;
         return leave_by_guess(c, callers_sp(at + sizeof(Addr), fp, *word), fp, *word);
@@ -249,7 +249,8 @@ static Step by_scan(Cursor *c)
     return NO_FRAME;
 }
 
-// A call of what is no code, or of a function that has not yet done anything.
+// After a call to an address without code, or (arm64) at a function's first instructions: the call's return address is
+// still on top of the stack or in the link register.
 static Step by_last_call(Cursor *c)
 {
     Addr sp = sp_of(c), fp = c->registers.value[JM_REG_FP], return_address;
@@ -265,7 +266,7 @@ static Step by_last_call(Cursor *c)
     return jm_is_return_address(return_address) ? leave_by_guess(c, sp, fp, return_address) : NO_FRAME;
 }
 
-// ---- all of them ---------------------------------------------------------------------------------------------
+// ---- all methods ---------------------------------------------------------------------------------------------
 
 static Step by_any_table(Cursor *c)
 {
@@ -285,7 +286,7 @@ Step jm_unwind_step(Cursor *c)
     if (step != NO_FRAME)
         return step;
     c->guessed = True;
-    // Nobody has called from there: the return address was put on the stack, as on that of a coroutine.
+    // No call precedes the return address: it was written by hand, as on a coroutine's new stack.
     if (c->is_call && !jm_is_return_address(c->ip + 1))
         return jm_is_code(c->ip) ? AT_OUTERMOST : NO_FRAME;
     step = c->is_call ? NO_FRAME : by_last_call(c);

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// A function's entry in .eh_frame names what it has in common with others, and both hold instructions for a machine
-// that makes the table's rows, from the function's start on; see unwind_table.h. They are run up to the address that is
-// asked for. What is not known ends the run: no row at all is better than a wrong one.
+// .eh_frame encodes a function's rows as instructions. A function's entry (FDE) refers to a common entry (CIE), and the
+// instructions of both are run from the function's start up to the wanted address; see unwind_table.h. An unknown
+// instruction ends the run without a row, because a wrong row is worse.
 
 #include "stack/unwind_table.h"
 #include "base/client_memory.h"
 #include "base/elf.h"
 
-// An entry of the table, without its length.
+// Opens the table's entry at `address`, behind its length field. 64-bit DWARF lengths fail.
 static Bool open_entry(Addr address, DwarfReader *r)
 {
     UInt bytes;
@@ -60,7 +60,7 @@ static Addr take_encoded(DwarfReader *r, UInt encoding)
     return (encoding & RELATIVE) == PCREL && value ? at + value : value;
 }
 
-// Where code is.
+// Takes a code address, which may be absolute or relative to its own place; other encodings fail.
 static Addr take_address(DwarfReader *r, UInt encoding)
 {
     UInt relative = encoding & RELATIVE;
@@ -72,12 +72,12 @@ static Addr take_address(DwarfReader *r, UInt encoding)
 
 // ---- entries -------------------------------------------------------------------------------------------------
 
-// What functions have in common (CIE).
+// A common entry (CIE).
 typedef struct {
     ULong code_align;
     Long data_align;
     UInt return_address;
-    UInt encoding; // of addresses
+    UInt encoding; // encoding of code addresses
     DwarfReader instructions;
     Bool has_augmentation;
     Bool is_signal_frame;
@@ -90,17 +90,17 @@ static void read_augmentation(DwarfReader *r, const HChar *letters, Common *c)
         case 'R':
             c->encoding = jm_dwarf_take(r, 1);
             break;
-        case 'L': // where a function's exception tables are
+        case 'L': // encoding of exception tables' addresses
             jm_dwarf_take(r, 1);
             break;
-        case 'P': // the function that reads them
+        case 'P': // the personality routine
             take_encoded(r, jm_dwarf_take(r, 1));
             break;
         case 'S':
             c->is_signal_frame = True;
             break;
-        case 'B': // arm64: which key signs return addresses, and whether the stack is tagged; see remember_or_pass()
-        case 'G':
+        case 'B': // arm64: return addresses are signed with key B; see remember_or_pass()
+        case 'G': // arm64: the stack is tagged
             break;
         default:
             r->failed = True;
@@ -126,7 +126,7 @@ static Bool read_common(Addr address, Common *c)
         jm_dwarf_skip(&r, sizeof(Addr));
     else if (augmentation[0] && !c->has_augmentation)
         return False;
-    if (version == 4 && (jm_dwarf_take(&r, 1) != sizeof(Addr) || jm_dwarf_take(&r, 1) != 0)) // no segments
+    if (version == 4 && (jm_dwarf_take(&r, 1) != sizeof(Addr) || jm_dwarf_take(&r, 1) != 0)) // no segment selectors
         return False;
     c->code_align = jm_dwarf_take_uleb(&r);
     c->data_align = jm_dwarf_take_sleb(&r);
@@ -160,7 +160,7 @@ typedef struct {
 
 static void set(RowMachine *m, ULong reg, Where where, Long value)
 {
-    if (reg < JM_N_REGISTERS) { // else a vector register, say
+    if (reg < JM_N_REGISTERS) { // others are, for example, vector registers
         m->row->where[reg] = where;
         m->row->value[reg] = value;
     }
@@ -172,7 +172,7 @@ static void restore(RowMachine *m, ULong reg)
         set(m, reg, m->initial.where[reg], m->initial.value[reg]);
 }
 
-// Each of these does one sort of instruction. False: this is none of them.
+// Each function below executes one group of instructions, and returns False for any other.
 
 static Bool advance(RowMachine *m, DwarfReader *r, UInt op)
 {
@@ -200,7 +200,7 @@ static Bool advance(RowMachine *m, DwarfReader *r, UInt op)
     }
 }
 
-// In a damaged table the product may be no number: then it is any.
+// Multiplies unsigned: a damaged table may overflow, and signed overflow is undefined.
 static Long scaled(ULong number, Long unit)
 {
     return (Long)(number * (ULong)unit);
@@ -238,7 +238,7 @@ static Bool define_cfa(RowMachine *m, DwarfReader *r, UInt op)
     }
 }
 
-// The caller's value of a register is at an offset from the CFA, or that address itself.
+// Handles AT_CFA and IS_CFA.
 static Bool set_by_offset(RowMachine *m, DwarfReader *r, UInt op)
 {
     const Long unit = m->common->data_align;
@@ -272,7 +272,7 @@ static Bool set_by_offset(RowMachine *m, DwarfReader *r, UInt op)
     }
 }
 
-// It is anywhere else.
+// Handles all other locations of a register.
 static Bool set_otherwise(RowMachine *m, DwarfReader *r, UInt op)
 {
     ULong reg;
@@ -304,7 +304,7 @@ static Bool set_otherwise(RowMachine *m, DwarfReader *r, UInt op)
     }
 }
 
-// Of whole rows, and what says nothing of where registers are.
+// Saves and restores rows, and skips instructions that locate no register.
 static Bool remember_or_pass(RowMachine *m, DwarfReader *r, UInt op)
 {
     switch (op) {
@@ -320,7 +320,7 @@ static Bool remember_or_pass(RowMachine *m, DwarfReader *r, UInt op)
         return True;
 #if defined(VGA_arm64)
     case 0x2c: // AARCH64_negate_ra_state_with_pc
-    case 0x2d: // AARCH64_negate_ra_state: VEX passes over what signs return addresses, so none is signed
+    case 0x2d: // AARCH64_negate_ra_state: ignored, because VEX executes pointer signing as no-op
         return True;
 #endif
     case 0x2e: // GNU_args_size
@@ -331,7 +331,7 @@ static Bool remember_or_pass(RowMachine *m, DwarfReader *r, UInt op)
     }
 }
 
-// Runs the instructions up to those for addresses beyond `ip` (DWARF 5, section 6.4.2).
+// Runs the instructions up to the row of `ip` (DWARF 5, section 6.4.2).
 static Bool run(RowMachine *m, DwarfReader r, Addr ip)
 {
     while (r.at < r.end && !r.failed) {

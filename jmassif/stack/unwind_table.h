@@ -1,36 +1,36 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// What an object file's unwind table (.eh_frame; DWARF 5, section 6.4, and the LSB's "Exception Frames") says of a code
-// address: where the caller's frame begins, and where the caller's registers are. .eh_frame is mapped with the program,
-// since exceptions need it, so nothing is read from files.
+// Rows of an object file's unwind table (.eh_frame; DWARF 5, section 6.4, and the LSB's "Exception Frames"). A row
+// belongs to a code address and locates the caller's frame and registers. .eh_frame is mapped with the program, because
+// exceptions need it, so no file is read.
 
 #ifndef JM_UNWIND_TABLE_H
 #define JM_UNWIND_TABLE_H
 
 #include "stack/dwarf.h"
 
-// Where the caller's value of a register is. CFA: the canonical frame address, where the caller's frame begins.
+// Location of the caller's value of a register. CFA: the canonical frame address, at which the caller's frame begins.
 typedef enum {
     KEPT,          // still in the register
-    UNDEFINED,     // lost; of the return address: there is no caller
-    AT_CFA,        // saved, so many bytes from the CFA
-    IS_CFA,        // it is the CFA and so many bytes
+    UNDEFINED,     // lost; a frame without a return address is the outermost
+    AT_CFA,        // saved at an offset from the CFA
+    IS_CFA,        // the CFA plus an offset
     IN_REGISTER,   // in another register
-    AT_EXPRESSION, // saved where an expression says, which starts with its length and is given the CFA
-    IS_EXPRESSION,
+    AT_EXPRESSION, // saved at an expression's value; the expression starts with its length and gets the CFA
+    IS_EXPRESSION, // an expression's value
 } Where;
 
 typedef struct {
-    UChar where[JM_N_REGISTERS]; // Where
+    UChar where[JM_N_REGISTERS]; // a Where
     Long value[JM_N_REGISTERS];  // an offset, a register, or an expression's address
     ULong cfa_register;
     Long cfa_offset;
-    Addr cfa_expression; // 0: by register and offset
-    UInt return_address; // its column
+    Addr cfa_expression; // 0: use cfa_register and cfa_offset
+    UInt return_address; // a register number, DWARF's return address column
     Bool is_signal_frame;
 } UnwindRow;
 
-// False: no table covers the address, or what it says is not known.
+// Fills `*row`. False if no table covers the address, or its entry has an unknown form.
 Bool jm_unwind_row(Addr ip, UnwindRow *row);
 
 #endif
