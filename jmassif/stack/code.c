@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// A stack through code without tables takes some ten questions of what lies at an address, each of them a search in the
-// core's list of mappings; so these are remembered. See code.h.
+// Cache the mapping at each code address; see code.h. Unwinding through code without tables looks up some ten addresses
+// a stack, and each look-up would search the core's list of mappings.
 
 #include "stack/code.h"
 #include "stack/dwarf.h"
@@ -34,7 +34,7 @@ const CodeSegment *jm_find_code_segment(Addr address)
 
 Bool jm_is_return_address(Addr address)
 {
-    // call rel32; call by a register or through memory (ff /2), with zero to five bytes behind its second one.
+    // call rel32; indirect call (ff /2), with zero to five bytes after its second byte.
     const CodeSegment *s = jm_code_segment(address - 1);
     if (!s->can_be_read || (address == s->end && !jm_is_code(address)))
         return False;
@@ -65,7 +65,7 @@ Bool jm_is_trampoline(Addr address)
 
 Bool jm_is_return_address(Addr address)
 {
-    // bl; blr and its forms that check a signature
+    // bl; blr and its variants that authenticate the pointer.
     const CodeSegment *s = jm_code_segment(address - 4);
     if (address & 3 || !s->can_be_read || (address == s->end && !jm_is_code(address)))
         return False;

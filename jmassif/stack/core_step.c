@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// The core's functions for one frame and for a whole stack. Nothing here knows of our own unwinder: that asks, and what
-// the core asks in return is valgrind/core_takeover.c's.
+// Access to the core's unwinder, for one frame and for a whole stack. Our unwinder calls this file; the core's calls
+// into ours are in valgrind/core_takeover.c.
 
 #include "stack/core_step.h"
 #include "base/client_memory.h"
 
 #if defined(JM_ASKS_CORE)
 
-// Files that the core has read a table of. If there are more than that, it may know any.
+// Files for which the core has read an unwind table. After an overflow any file counts as known.
 #define MAX_FILES 64
 static struct {
     ULong dev, ino;
@@ -41,8 +41,8 @@ Bool jm_core_may_know(Addr ip)
     return segment && (segment->kind == SkFileC || segment->kind == SkFileV) && is_known(segment->dev, segment->ino);
 }
 
-// What the core follows of a frame. In libcoregrind since 3.7, and not in a public header; configure looks whether the
-// function is there.
+// Registers that the core follows from frame to frame. The function is in libcoregrind since 3.7 but in no public
+// header, so configure probes for it.
 typedef struct {
     Addr ip, sp;
 #if defined(VGA_arm64)
@@ -75,7 +75,7 @@ Bool jm_core_step(Registers *registers, Addr *ip)
     return True;
 }
 
-// The linker leads the calls of this function to ours (--wrap), and this is the core's under its other name.
+// The linker's --wrap sends calls of VG_(get_StackTrace) to our function; this name is the core's original.
 UInt __real_vgPlain_get_StackTrace(ThreadId tid, StackTrace ips, UInt n_ips, StackTrace sps, StackTrace fps,
                                    Word first_ip_delta);
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// What we ask the core of a stack. It has read the tables that are not found in the program's memory (.debug_frame,
-// tables without an index), and knows a step by them; and --check-unwinding=yes compares whole stacks with its own.
-// Where configure found that its functions cannot be called, it knows no step.
+// The core's unwinder, for two uses. It steps through code whose tables are not in the program's memory (.debug_frame,
+// tables without an index), which the core has read. And --check-unwinding=yes compares its whole stacks with ours. If
+// configure found that the core's functions cannot be called, no step succeeds.
 
 #ifndef JM_CORE_STEP_H
 #define JM_CORE_STEP_H
@@ -16,14 +16,15 @@
 // The core's own VG_(get_StackTrace).
 UInt jm_core_stack(ThreadId tid, Addr *ips, Addr *sps, UInt max);
 
-// The core has read a table for the code of the file that is mapped there.
+// Record that the core has read an unwind table for the file that is mapped at this address.
 void jm_core_knows_file(Addr inside);
 
-// Whether the core may have a table for the address; where it has none it need not be asked.
+// False if the core has no table for the address, so a step would fail.
 Bool jm_core_may_know(Addr ip);
 
-// From a frame to its caller's, by a table that the core has read. `*ip` is as stacks are told: a call's return address
-// less one; becomes the caller's return address. Of the registers those that the core follows are known then.
+// Step from a frame to its caller by a table that the core has read; false if it cannot. `*ip` is a return address less
+// one as in all stacks (unwind.h), and becomes the caller's. Afterwards only the registers that the core follows are
+// known.
 Bool jm_core_step(Registers *registers, Addr *ip);
 
 #endif

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// Walking an interpreter's frames; see python.h. The thread's state is found by the identity of the thread, not by who
-// holds the GIL: a thread inside an operation that has released it keeps its frames, and a thread that Python does not
-// know has none.
+// Walk an interpreter's frames; see python.h. The thread's state is found by the identity of the thread, not by the
+// holder of the GIL: a thread keeps its frames in an operation that has released the GIL, and a thread unknown to
+// Python has none.
 //
-// Native and Python frames are interleaved by markers: every activation of the evaluation loop keeps a record on its
-// own C stack (a _PyCFrame, from 3.12 on a shim frame), so the native frame whose stack holds the record *is* the
-// activation. That needs no symbols, which matters: compilers move most of the loop into a nameless block.
+// Native and Python frames are interleaved by markers. Since 3.10 every activation of the evaluation loop keeps a
+// record on its own C stack (a _PyCFrame, a shim frame since 3.12), so the native frame with the record in its stack
+// range is the activation. Symbols would not do: compilers move most of the loop into a nameless block. Older releases
+// have no record, so their activations are matched by the evaluator's symbol.
 
 #include "stack/python.h"
 #include "base/client_memory.h"
@@ -19,16 +20,16 @@
 #include "stack/unwind.h"
 #include "trace/trace.h"
 
-#define MAX_STEPS         100000 // along a chain of frames before it is taken for a circle
-#define MAX_STATES        4096   // looked at before the search is given up
+#define MAX_STEPS         100000 // longest chain of frames that is not taken for a cycle
+#define MAX_STATES        4096   // thread states searched at most
 #define MAX_STATES_OF_ONE 8
 
 typedef struct {
     Bool is_known;
     PythonLayout layout;
-    Addr runtime;     // _PyRuntime
-    Addr inside;      // its object file
-    SizeT frame_head; // bytes of an interpreter's frame that hold all that is read of it
+    Addr runtime;     // _PyRuntime; in 3.6 _PyThreadState_Current
+    Addr inside;      // an address in its object file
+    SizeT frame_head; // bytes of an interpreter frame up to the last field that is read
 } Interpreter;
 
 static Interpreter python;
@@ -41,7 +42,7 @@ static struct {
 
 // ---- finding the interpreter ---------------------------------------------------------------------------------
 
-// From symbols that came with a release (3.6 to 3.10 have no Py_Version).
+// Releases without Py_Version (3.6 to 3.10) are recognised by symbols that are new in each.
 static Bool find_version(Addr code, UInt *major, UInt *minor)
 {
     UInt hex;
@@ -67,7 +68,7 @@ static void measure_frame_head(void)
     const PythonLayout *l = &python.layout;
     const UShort fields[] = {l->frame_code, l->frame_previous, l->frame_instruction};
     python.frame_head = jm_python_end_of(fields, sizeof fields / sizeof fields[0]);
-    // These are bytes, the last of a structure that may end with them.
+    // Byte fields: a word at the end of the structure could reach beyond it.
     if (python.frame_head <= l->frame_owner)
         python.frame_head = l->frame_owner + 1;
     if (python.frame_head <= l->frame_is_entry)
@@ -77,7 +78,7 @@ static void measure_frame_head(void)
 void jm_python_object(const HChar *path, Addr code)
 {
     UInt major, minor;
-    // The first object is the program itself, which may have an interpreter inside whatever its name.
+    // The first object is the program, which may embed an interpreter under any name.
     static Bool is_later;
     Bool is_candidate = !is_later || VG_(strstr)(VG_(basename)(path), "python");
     is_later = True;
@@ -112,7 +113,7 @@ static Addr first_interpreter(void)
 {
     UWord head = 0;
     if (python.layout.version == 0x306) {
-        // Only the current thread's state has a name here; its interpreter is the first one.
+        // 3.6 exports only the current thread's state; take that state's interpreter for the first.
         static Addr remembered;
         UWord current;
         if (jm_read_word(python.runtime, &current) && current)
@@ -137,8 +138,8 @@ Addr jm_python_symbol(const HChar *name)
     return python.is_known ? jm_find_dynamic_symbol(python.inside, name) : 0;
 }
 
-// All states of a thread, newest first: it has one in every interpreter that it has entered. They are looked for each
-// time. That takes two reads a state, and a state remembered could have been freed, or its thread be another one now.
+// All states of a thread, newest first: one for each interpreter that it has entered. States are not cached, because a
+// search takes three reads a state, and a cached state may be freed or belong to another thread.
 static UInt find_states(ThreadId tid, Addr *states, UInt max)
 {
     const PythonLayout *at = &python.layout;
@@ -171,8 +172,8 @@ typedef struct {
     UInt n;
 } Group;
 
-#define UNMARKED  0          // 3.6-3.9: known by the evaluator's name only
-#define UNMATCHED (~(Addr)0) // the chain broke before its marker came
+#define UNMARKED  0          // 3.6-3.9: matched by the evaluator's name
+#define UNMATCHED (~(Addr)0) // the chain broke before its marker
 
 static FrameId chain[JM_MAX_FRAMES];
 static Group groups[JM_MAX_FRAMES];
@@ -197,7 +198,7 @@ static void add_frame(Addr code, Int at)
         chain[n_chain++] = frame;
 }
 
-// Both walks end early where memory cannot be read.
+// Both walks stop at memory that cannot be read.
 
 static void walk_frame_objects(Addr state)
 {
@@ -240,7 +241,7 @@ static void walk_interpreter_frames(Addr state)
         UChar owner = *(UChar *)(frame + l->frame_owner);
         UWord previous = *(UWord *)(frame + l->frame_previous);
         if (owner < l->first_shim_owner) {
-            UWord code = *(UWord *)(frame + l->frame_code) & ~(UWord)3; // 3.14 on keeps a tag in the low bits
+            UWord code = *(UWord *)(frame + l->frame_code) & ~(UWord)3; // low bits are a tag since 3.14
             UWord instruction = *(UWord *)(frame + l->frame_instruction);
             add_frame(code, (Int)(instruction - (code + l->code_bytes)));
             if (l->chain == CHAIN_CFRAME_ENTRY && *(UChar *)(frame + l->frame_is_entry)) {
@@ -254,7 +255,7 @@ static void walk_interpreter_frames(Addr state)
     }
 }
 
-// An interpreter may run inside another one on the same C stack, whose inner end is at lower addresses.
+// Interpreters can nest on one C stack; inner activations are at lower addresses.
 static void sort_groups(UInt first_new)
 {
     for (UInt i = first_new; i < n_groups; i++) {
@@ -291,7 +292,7 @@ static void walk_states(ThreadId tid)
 static Bool is_activation(const Group *group, Addr ip, Addr sp, Addr outer_sp)
 {
     if (group->marker == UNMARKED)
-        return jm_symbol_locate(ip)->is_evaluator; // its name is among the dynamic symbols of these releases
+        return jm_symbol_locate(ip)->is_evaluator; // exported by these releases
     return sp <= group->marker && group->marker < outer_sp;
 }
 
@@ -316,7 +317,7 @@ UInt jm_python_interleave(ThreadId tid, const Addr *ips, const Addr *sps, UInt n
         else
             keys[n_keys++] = ips[i];
     }
-    // Frames whose activation was not found: the native stack broke before it. Better at its outer end than lost.
+    // Frames are left over if the native stack broke before their activation. Append them rather than lose them.
     UInt n_inside = n_keys;
     for (; next < n_groups; next++)
         n_keys = put_group(&groups[next], keys, n_keys, max);

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// Python frames. Inside an interpreter the native stack says _PyEval_EvalFrameDefault and no more; which function and
-// line each of these runs stands in the interpreter's own structures, which are read from the program's memory at the
-// moment of the allocation. Every read is checked. What cannot be right yields fewer frames, never a crash and never a
-// guess.
+// Python frames. In an interpreter the native stack shows only _PyEval_EvalFrameDefault. The function and line of each
+// activation are in the interpreter's own structures, which are read from the program's memory at the allocation. Every
+// read is checked. Implausible data yields fewer frames, never a crash or a guess.
 
 #ifndef JM_PYTHON_H
 #define JM_PYTHON_H
@@ -12,23 +11,23 @@
 #include "stack/python_layout.h"
 #include "stack/symbol.h"
 
-// An object file was mapped: it may be an interpreter. `code` is an address inside it.
+// Check a newly mapped object file for an interpreter. `code` is an address inside it.
 void jm_python_object(const HChar *path, Addr code);
 
-// How the interpreter is laid out; NULL: there is none that is known. Sets where _PyRuntime and the first
-// interpreter's state are (0: it has none yet).
+// The layout of the interpreter; NULL without a supported one. Sets the addresses of _PyRuntime (in 3.6 of
+// _PyThreadState_Current) and of the first interpreter's state (0 before it exists).
 const PythonLayout *jm_python_interpreter(Addr *runtime, Addr *interpreter);
 
-// A symbol that the interpreter's object file exports; 0: it does not.
+// The address of a symbol that the interpreter's object file exports; 0 if it does not.
 Addr jm_python_symbol(const HChar *name);
 
-// A stack, innermost first, as keys: code addresses, or Python frames (jm_python_is_frame).
-// Replaces the interpreter's native frames in `ips`, whose stack pointers are `sps` (one more than `n`; the last is
-// that of the next outer frame, 0 if there is none), by the Python frames that they run, and writes at most `max` keys.
-// Returns their number; 0, and writes none: there is no Python frame.
+// Merge native and Python frames into keys, innermost first: code addresses or Python frames (jm_python_is_frame).
+// Native frames of the evaluator are replaced by the Python frames that they run. `sps` has `n` + 1 stack pointers; the
+// last is the next outer frame's, or 0. Writes at most `max` keys and returns their number. Returns 0 and writes
+// nothing if there is no Python frame.
 UInt jm_python_interleave(ThreadId tid, const Addr *ips, const Addr *sps, UInt n, Addr *keys, UInt max);
 
-// Keys of Python frames have the top bit set, which no address of a program has.
+// The top bit marks keys of Python frames: no program address has it set.
 #define JM_PYTHON_FRAME_KEY (1ULL << 63)
 static inline Bool jm_python_is_frame(Addr key)
 {
@@ -41,6 +40,6 @@ static inline FrameId jm_python_frame(Addr key)
 
 void jm_python_write_counters(void);
 
-void jm_python_stats(void); // tells what it keeps (stats.h)
+void jm_python_stats(void); // for --stats=yes (stats.h)
 
 #endif

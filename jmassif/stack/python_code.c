@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// What a code object says of itself, and the frames that its instructions become; see python_code.h. A code object can
-// be freed and another one take its place, and generated code (exec in a loop) also puts its names and lines where
-// those of the code before it were. So what makes an object another one is kept and compared, as far as that is cheap.
+// Turn code objects into frames; see python_code.h. A code object can be freed and replaced by another at the same
+// address, and generated code (exec in a loop) even puts its names and lines at the addresses of the code before it. So
+// the fields that identify a code object are cached and compared, as far as that is cheap.
 
 #include "stack/python_code.h"
 #include "base/checksum.h"
@@ -17,8 +17,8 @@
 
 static struct {
     const PythonLayout *layout;
-    Addr type;  // PyCode_Type; 0: not known
-    SizeT head; // bytes of a code object that hold all that is read of it
+    Addr type;  // PyCode_Type; 0 if unknown
+    SizeT head; // bytes of a code object up to the last field that is read
 } code_objects;
 
 static ULong n_unreadable;
@@ -40,28 +40,28 @@ void jm_python_code_start(const PythonLayout *l, Addr type)
     code_objects.head = jm_python_end_of(fields, sizeof fields / sizeof fields[0]);
 }
 
-// ---- what makes a code object another one --------------------------------------------------------------------
+// ---- identity of a code object -------------------------------------------------------------------------------
 
 #define OBJECT_TYPE 8
 #define BYTES_DATA  32
 
-// Where str and bytes have their length.
+// str and bytes have their length at the same offset.
 #define OBJECT_LENGTH JM_STR_LENGTH
 
-// An object with contents. A line table is one, of bytes.
+// A str, or the line table's bytes.
 typedef struct {
     Addr object;
     Str contents;
-    const ULong *end; // of the contents
-    ULong last[2];    // words before it. What is short reaches into the object's header, which does no harm
+    const ULong *end; // end of the contents
+    ULong last[2];    // two words before the end; of short contents they reach into the object's header, harmlessly
 } Part;
 
 typedef struct {
     Part file, name, lines;
     Int first_line;
-    Bool is_generated; // by exec
-    ULong mark;        // of all its contents
-    ULong mappings;    // with which all of it could be read (jm_n_forgotten)
+    Bool is_generated; // made by exec
+    ULong mark;        // checksum of all contents
+    ULong mappings;    // jm_n_forgotten when all of it was last readable
 } CodeHead;
 
 static Bool is_code(Addr object)
@@ -124,7 +124,7 @@ static Bool read_head(Addr code, CodeHead *h)
     if (!read_str(*(Addr *)(code + l->code_filename), &h->file) ||
         !read_str(*(Addr *)(code + l->code_name), &h->name) || !read_lines(*(Addr *)(code + l->code_lines), &h->lines))
         return False;
-    // That of exec is <string> or <something that counts up at the end>. The interpreter's own frozen modules are not.
+    // The file of exec's code is <string> or <something with a counter>. Frozen modules are not generated.
     const Str *file = &h->file.contents;
     h->is_generated = file->length && *(const UChar *)file->data == '<' && !is_frozen(file);
     h->first_line = *(Int *)(code + l->code_firstlineno);
@@ -149,17 +149,18 @@ static Bool can_be_read(CodeHead *h, Addr code)
     return True;
 }
 
-// Not 0 if its length or its end is another one. These are sums, because each comparison in turn would wait for the one
-// before it.
+// Nonzero if the length or the end has changed. Differences are combined with |, because successive comparisons would
+// wait for each other.
 static inline ULong difference(const Part *part)
 {
     return (*(const UWord *)(part->object + OBJECT_LENGTH) ^ part->contents.length) | (part->end[-1] ^ part->last[0]) |
            (part->end[-2] ^ part->last[1]);
 }
 
-// Whether the code object that is now where this one was is the same. If it was on the stack that was walked last,
-// another one can only have been made without any allocation since, and its place, its parts' places, lengths and ends
-// are enough. Else all is compared. That of generated code is each time: made anew, it is where it was and as long.
+// True if the code object at this address is still the same. If the last walk saw it, a replacement must have been made
+// without any allocation in between, so comparing addresses, lengths and ends of its parts suffices. Otherwise compare
+// checksums of all contents. Generated code is always compared in full: new code lies at the same address with the same
+// length.
 static Bool is_still(CodeHead *h, Addr code, Bool was_on_stack)
 {
     const PythonLayout *l = code_objects.layout;
@@ -174,11 +175,11 @@ static Bool is_still(CodeHead *h, Addr code, Bool was_on_stack)
 
 // ---- frames --------------------------------------------------------------------------------------------------
 
-// What an instruction was found to be.
+// The frame of an instruction.
 typedef struct {
     Addr code;
     Int at;
-    FrameId frame; // 0: none is shown
+    FrameId frame; // 0 if hidden
     ULong mark;
 } KnownCode;
 
@@ -199,8 +200,8 @@ static ULong known_code_hash_of(UInt id)
 static FrameId make_frame(const CodeHead *h, Int at)
 {
     static HChar file[MAX_NAME], name[MAX_NAME];
-    // From 3.13 on a call of a class runs a frame that cleans up after __init__. It has no line; one string is all its
-    // names.
+    // Since 3.13 a call of a class runs a frame that cleans up after __init__. It has no line, and one string for all
+    // its names; hide it.
     if (h->file.object == h->name.object && h->first_line == 0)
         return 0;
     jm_python_copy_str(&h->file.contents, file, sizeof file);
@@ -221,7 +222,7 @@ static FrameId find_frame(Addr code, Int at, const CodeHead *h)
         if (other->code == code && other->at == at) {
             if (other->mark == h->mark)
                 return other->frame;
-            k = other; // no longer
+            k = other; // stale: replace it
             break;
         }
         slot = (slot + 1) & known_code_index.mask;
@@ -236,19 +237,19 @@ static FrameId find_frame(Addr code, Int at, const CodeHead *h)
     return k->frame;
 }
 
-// ---- code met lately -----------------------------------------------------------------------------------------
+// ---- cache of recent code ------------------------------------------------------------------------------------
 
 RecentCode jm_recent_code[1u << JM_RECENT_CODE_BITS];
 ULong jm_python_walk;
 
-static CodeHead recent_heads[1u << JM_RECENT_CODE_BITS]; // of those, in the same places
+static CodeHead recent_heads[1u << JM_RECENT_CODE_BITS]; // parallel to jm_recent_code
 
 void jm_python_code_begin(void)
 {
     jm_python_walk++;
 }
 
-// Its place, or that of the one of the two that was not asked for longest.
+// The entry of this code object, or the less recently used of its two entries.
 static UInt place_of(Addr code)
 {
     const UInt place = jm_recent_code_place(code);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// By what Python knows a thread: the pthread_self() that its states and its threading.Thread keep.
+// The identity by which Python knows a thread: the pthread_self() that its states and its threading.Thread keep.
 
 #ifndef JM_PYTHON_IDENTITY_H
 #define JM_PYTHON_IDENTITY_H
@@ -18,8 +18,8 @@ static inline Addr jm_python_thread_register(ThreadId tid)
     return value;
 }
 
-// Whether it is that of the thread with this register. On x86-64 they are the same. On AArch64 the register points
-// behind the C library's record of the thread, whose size changes from release to release (glibc 2.36: 1856 bytes); the
+// True if `id` identifies the thread with this register. On x86-64 the two are equal. On AArch64 the register points
+// past the C library's thread record, and the size of the record varies by release (glibc 2.36: 1856 bytes); the
 // records of two threads are at least a stack apart.
 static inline Bool jm_python_is_identity(UWord id, Addr reg)
 {

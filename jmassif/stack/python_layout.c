@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// A row for each release, the reading of what releases publish themselves, and line tables; see python_layout.h. A
-// release is added as a row of `layouts` and, if it publishes, of `debug_positions`.
+// Layouts of releases, published offsets, and line tables; see python_layout.h. To add a release, add a row to
+// `layouts` and, if it publishes offsets, to `debug_positions`.
 //
-// The offsets are those of CPython's own headers (Include/internal/pycore_runtime.h, pycore_interp.h, pycore_frame.h,
-// Include/cpython/code.h and their predecessors) of the last patch release of each minor; within a minor they do not
-// change.
+// Offsets are from CPython's headers (Include/internal/pycore_runtime.h, pycore_interp.h, pycore_frame.h,
+// Include/cpython/code.h and their predecessors) of the last patch release of each minor. They do not change within a
+// minor.
 
 #include "stack/python_layout.h"
 #include "base/client_memory.h"
@@ -79,7 +79,7 @@ const PythonLayout *jm_python_layout(UInt major, UInt minor)
     return NULL;
 }
 
-// The fields that the interpreter publishes (_Py_DebugOffsets, Include/internal/pycore_debug_offsets.h).
+// Published fields (_Py_DebugOffsets, Include/internal/pycore_debug_offsets.h).
 #define PUBLISHED(X)                                                                                                   \
     X(interpreters_head)                                                                                               \
     X(interpreter_next)                                                                                                \
@@ -108,7 +108,7 @@ typedef struct {
 } DebugPositions;
 #undef POSITION
 
-// Where it has them: that moves between minors. 0: not at all.
+// Positions inside _Py_DebugOffsets, which differ between minors; 0 if the field is not published.
 // clang-format off
 static const DebugPositions debug_positions[] = {
     {.version = 0x30d, .interpreters_head = 40, .interpreter_next = 64, .interpreter_threads = 72,
@@ -158,8 +158,9 @@ Bool jm_python_apply_debug_offsets(PythonLayout *layout, Addr runtime)
         return False;
     PUBLISHED(TAKE)
 #undef TAKE
+    // The two words before a string's end are read (set_end() in python_code.c), so they must lie inside its object.
     if (told.string_ascii < 2 * sizeof(ULong) || told.string_ascii > 0xfff)
-        return False; // a text comes after its object's head, and its end is read backwards (content_mark())
+        return False;
     told.string_compact = told.string_ascii + 16; // utf8_length and utf8 (Include/cpython/unicodeobject.h)
     *layout = told;
     return True;
@@ -167,9 +168,9 @@ Bool jm_python_apply_debug_offsets(PythonLayout *layout, Addr runtime)
 
 // ---- lines ---------------------------------------------------------------------------------------------------
 
-// First lines and tables may be anything; sums of them fit into a Long.
+// First lines and tables are untrusted; their sums fit into a Long.
 
-// Pairs (bytes of code, lines); Objects/lnotab_notes.txt of 3.6 to 3.9.
+// Table of pairs (bytes of code, lines): Objects/lnotab_notes.txt of 3.6 to 3.9.
 static Long line_of_lnotab(const UChar *table, SizeT n, Long line, Int at)
 {
     Long address = 0;
@@ -182,7 +183,8 @@ static Long line_of_lnotab(const UChar *table, SizeT n, Long line, Int at)
     return line;
 }
 
-// Pairs (bytes of code, lines), each a range; -128: the range has no line. Objects/lnotab_notes.txt of 3.10.
+// Table of pairs (bytes of code, lines), each a range; -128 marks a range without a line. Objects/lnotab_notes.txt of
+// 3.10.
 static Long line_of_3_10(const UChar *table, SizeT n, Long first, Int at)
 {
     Long line = first, end = 0;
@@ -197,7 +199,7 @@ static Long line_of_3_10(const UChar *table, SizeT n, Long first, Int at)
     return first;
 }
 
-// Groups of six bits, least significant first; bit 6: more follow.
+// Groups of six bits, least significant first; bit 6 is set if more follow.
 static UInt varint(const UChar *table, SizeT n, SizeT *i)
 {
     UInt value = 0;
@@ -210,7 +212,7 @@ static UInt varint(const UChar *table, SizeT n, SizeT *i)
     return value;
 }
 
-// Entries of a start byte (bit 7 set, kind, code units) and what the kind needs. Objects/locations.md of 3.11.
+// Table of entries: a start byte (bit 7 set, kind, code units) and operands of the kind. Objects/locations.md of 3.11.
 static Long line_of_3_11(const UChar *table, SizeT n, Long first, Int at)
 {
     Long line = first, end = 0;

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// CPython's objects as its headers lay them out; see python_objects.h. PyObject, PyTypeObject, lists, tuples and the
-// head of a dictionary have not changed from 3.6 on (Include/cpython/object.h, listobject.h, tupleobject.h,
-// dictobject.h). What has changed is asked by release: the collector's heads (3.7, 3.8), a dictionary's keys (3.11) and
-// where an object keeps its attributes (3.11, 3.12, 3.13). Where the collector's lists begin is not published before
-// 3.13, but three rings of pointers side by side cannot be mistaken for something else, so they are looked for.
+// Read CPython's objects at the offsets of its headers; see python_objects.h. PyObject, PyTypeObject, lists, tuples and
+// the head of a dictionary are unchanged since 3.6 (Include/cpython/object.h, listobject.h, tupleobject.h,
+// dictobject.h). Others depend on the release: the collector's heads (3.7, 3.8), dictionary keys (3.11), and storage of
+// attributes (3.11, 3.12, 3.13). The collector's lists have no published address before 3.13, so search for them: three
+// adjacent rings of pointers are unmistakable.
 
 #include "stack/python_objects.h"
 #include "base/client_memory.h"
 #include "stack/python.h"
 
-// Offsets.
+// Offsets in bytes.
 #define OBJECT_TYPE      8
 #define SIZED_LENGTH     16
 #define TYPE_NAME        24
@@ -31,7 +31,7 @@
 #define IS_TUPLE      (1ul << 26)
 #define IS_DICT       (1ul << 29)
 
-#define MAX_OBJECTS  (1u << 26) // of a ring, before it is taken for a circle without its head
+#define MAX_OBJECTS  (1u << 26) // in a ring, before it counts as a cycle without its head
 #define MAX_ELEMENTS (1u << 24)
 #define MAX_BASES    256
 
@@ -47,11 +47,11 @@ static UWord word_at(Addr address)
 // ---- the collector's rings -----------------------------------------------------------------------------------
 
 #define N_GENERATIONS 3
-#define NEXT(head)    (word_at(head) & ~(UWord)3) // from 3.8 on the low bits are flags
+#define NEXT(head)    (word_at(head) & ~(UWord)3) // low bits are flags since 3.8
 #define PREVIOUS(h)   (word_at((h) + 8) & ~(UWord)3)
 
-// PyGC_Head and struct gc_generation (Include/internal/pycore_gc.h, objimpl.h). The head was a union with a long
-// double.
+// PyGC_Head and struct gc_generation (Include/internal/pycore_gc.h, objimpl.h). Up to 3.7 the head is a union with a
+// long double.
 static Bool is_aligned_to_16(void)
 {
     return python->version <= 0x307;
@@ -83,7 +83,7 @@ static Bool are_generations(Addr at)
 
 #define SEARCHED_BYTES 65536
 
-// Debian's 3.13 has them at a multiple of four.
+// Step by four bytes: in Debian's 3.13 the address is not a multiple of eight.
 static Addr search(Addr start)
 {
     for (Addr at = start; start && at < start + SEARCHED_BYTES && jm_is_readable(at, 8); at += 4)
@@ -92,7 +92,7 @@ static Addr search(Addr start)
     return 0;
 }
 
-// They stay where they are while the interpreter lives.
+// Generations do not move while the interpreter lives, so their address is cached.
 static Addr find_generations(void)
 {
     static Addr found_in, found;
@@ -103,7 +103,7 @@ static Addr find_generations(void)
     Addr start = python->version < 0x309 ? runtime : interpreter;
     if (found_in != start) {
         found_in = start;
-        // 3.6 has a name for them.
+        // 3.6 exports a pointer to them.
         found = python->version == 0x306 ? word_at(jm_python_symbol("_PyGC_generation0")) : search(start);
     }
     return found && are_generations(found) ? found : 0;
@@ -127,7 +127,7 @@ Bool jm_python_each_object(void (*use)(Addr object, Addr type))
         return False;
     for (UInt i = 0; i < N_GENERATIONS; i++)
         each_of_ring(generations + i * generation_bytes(), use);
-    // What gc.freeze has set aside, behind a pointer.
+    // gc.freeze moves objects to a permanent generation, which follows the three and one pointer.
     Addr frozen = generations + N_GENERATIONS * generation_bytes() + (is_aligned_to_16() ? 16 : 8);
     if (python->version >= 0x307 && is_ring(frozen))
         each_of_ring(frozen, use);
@@ -183,13 +183,13 @@ Bool jm_python_is_of_module(Addr type, const HChar *module)
 
 // ---- dictionaries --------------------------------------------------------------------------------------------
 
-// The entries of a dictionary's keys, and its values where they are apart.
+// Entries of a dictionary's keys, with the values if these are separate.
 typedef struct {
     Addr entries;
     UWord n;
     UInt entry_bytes;
     UInt key_at;
-    Addr values; // 0: in the entries
+    Addr values; // 0 if the entries hold the values
 } Entries;
 
 static UInt index_bytes(UWord size)
@@ -197,14 +197,14 @@ static UInt index_bytes(UWord size)
     return size <= 0xff ? 1 : size <= 0xffff ? 2 : size <= 0xffffffff ? 4 : 8;
 }
 
-// PyDictKeysObject (Include/internal/pycore_dict.h). `values`: PyDictValues; 0: none.
+// `keys` is a PyDictKeysObject (Include/internal/pycore_dict.h), `values` a PyDictValues or 0.
 static Bool open_entries(Addr keys, Addr values, Entries *e)
 {
     if (!keys || (keys & 7) || !jm_is_readable(keys, 40))
         return False;
     if (python->version >= 0x30b) {
         const UChar log2_index_bytes = *(UChar *)(keys + 9);
-        const Bool is_general = *(UChar *)(keys + 10) == 0; // with each key's hash
+        const Bool is_general = *(UChar *)(keys + 10) == 0; // entries hold hashes
         if (log2_index_bytes > 32)
             return False;
         e->entries = keys + 32 + ((UWord)1 << log2_index_bytes);
@@ -256,7 +256,7 @@ Addr jm_python_item(Addr dict, const HChar *key)
 
 // ---- attributes ----------------------------------------------------------------------------------------------
 
-// An object's own dictionary, if it has been made, or else the values that take its place until then.
+// Returns the object's __dict__. Until that exists, returns 0 and sets `*values` to the values that stand in for it.
 static Addr dict_or_values(Addr object, Addr type, Addr *values)
 {
     const UWord flags = word_at(type + TYPE_FLAGS);
@@ -265,7 +265,7 @@ static Addr dict_or_values(Addr object, Addr type, Addr *values)
         const Word offset = word_at(type + TYPE_DICT_OFFSET);
         return offset > 0 ? word_at(object + offset) : 0;
     }
-    // Before the collector's head (Include/internal/pycore_object.h).
+    // The pointer precedes the collector's head (Include/internal/pycore_object.h).
     Addr dict = word_at(object - 24);
     if (python->version == 0x30c && (dict & 1)) {
         *values = dict + 1;
@@ -278,7 +278,7 @@ static Addr dict_or_values(Addr object, Addr type, Addr *values)
     return dict;
 }
 
-// PyHeapTypeObject's ht_cached_keys (Include/cpython/object.h); 3.12's PyTypeObject is a word longer.
+// ht_cached_keys of PyHeapTypeObject (Include/cpython/object.h); PyTypeObject is a word longer since 3.12.
 static Addr cached_keys(Addr type)
 {
     return word_at(type + (python->version >= 0x30c ? 880 : 872));
@@ -296,7 +296,7 @@ Addr jm_python_attribute(Addr object, const HChar *name)
     return values && open_entries(cached_keys(type), values, &e) ? find_value(&e, name) : 0;
 }
 
-// ---- what containers hold ------------------------------------------------------------------------------------
+// ---- values of containers ------------------------------------------------------------------------------------
 
 void jm_python_each_value(Addr container, UseObject use, void *context)
 {

@@ -1,41 +1,41 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// The objects of a running interpreter: those that its garbage collector follows, their classes and attributes. They
-// are read from the program's memory while it stands still: nothing of it runs, and nothing is changed. As with frames
-// (python.h) every read is checked, and what cannot be right yields fewer objects.
+// Objects of a running interpreter that its garbage collector tracks, their classes and attributes. They are read from
+// the program's memory while it stands still; no program code runs and nothing is changed. As with frames (python.h)
+// every read is checked, and implausible data yields fewer objects.
 
 #ifndef JM_PYTHON_OBJECTS_H
 #define JM_PYTHON_OBJECTS_H
 
 #include "base/compat.h"
 
-// Calls `use` with each object that the collector follows, and its class. False: there is no interpreter, or it cannot
-// be found out where it keeps them.
+// Call `use` with each tracked object and its class. False without an interpreter, or if the collector's lists are not
+// found.
 Bool jm_python_each_object(void (*use)(Addr object, Addr type));
 
-Addr jm_python_type(Addr object); // 0: not to be read
+Addr jm_python_type(Addr object); // 0 if not readable
 
-// The classes of a class's method resolution order, itself first; False from `is_wanted` goes on. Returns whether one
-// was.
+// Call `is_wanted` for each class of the type's method resolution order, itself first, until one matches. True if one
+// did.
 Bool jm_python_any_base(Addr type, Bool (*is_wanted)(Addr type, void *context), void *context);
 
-// Its name as it stands in tp_name: with the module for a class of an extension, without for one of a script.
+// Compare with tp_name: it includes the module for an extension's class but not for a script's.
 Bool jm_python_is_named(Addr type, const HChar *name);
 
-// A script's class says in which module it was made.
+// Compare with __module__, which a script's class has.
 Bool jm_python_is_of_module(Addr type, const HChar *module);
 
-// Whether it is a str, of these ASCII characters.
+// True if the object is a str of these ASCII characters.
 Bool jm_python_is_text(Addr object, const HChar *text);
 
-// The attribute that an object itself has; 0: none.
+// The object's own attribute (not its class's); 0 if there is none.
 Addr jm_python_attribute(Addr object, const HChar *name);
 
-// Calls `use` with each value of a dictionary, or element of a list or tuple. Nothing, if it is none of these.
+// Call `use` with each value of a dictionary, or element of a list or tuple. Other objects have none.
 typedef void (*UseObject)(Addr object, void *context);
 void jm_python_each_value(Addr container, UseObject use, void *context);
 
-// A value of a dictionary; 0: none, or it is no dictionary.
+// A value of a dictionary; 0 if the key is missing or it is no dictionary.
 Addr jm_python_item(Addr dict, const HChar *key);
 
 #endif

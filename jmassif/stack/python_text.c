@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// Texts of one, two or four bytes a code point become UTF-8; see python_text.h.
+// Convert strings of one, two or four bytes per code point to UTF-8; see python_text.h.
 
 #include "stack/python_text.h"
 #include "base/text.h"
@@ -12,7 +12,7 @@ void jm_python_copy_str(const Str *str, HChar *to, UInt size)
         UInt c = str->width == 1   ? ((const UChar *)str->data)[i]
                  : str->width == 2 ? ((const UShort *)str->data)[i]
                                    : ((const UInt *)str->data)[i];
-        // A byte of a file name that is not UTF-8 (PEP 383).
+        // Lone surrogates stand for bytes of a file name that is not UTF-8 (PEP 383).
         if (c >= 0xdc80 && c <= 0xdcff)
             to[n++] = c & 0xff;
         else

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// The module's dictionary is found once, among all that the garbage collector follows; see python_thread.h. What is
-// read there may be freed at any time, so each look begins with what makes it what it is.
+// Find threading's module dictionary once, among all objects that the garbage collector tracks; see python_thread.h.
+// The program may free it, or any object in it, at any time, so each use checks its identity first.
 
 #include "stack/python_thread.h"
 #include "base/client_memory.h"
@@ -10,11 +10,10 @@
 #include "stack/python_objects.h"
 #include "stack/python_text.h"
 
-// A thread is among those that run soon after it has begun, if it ever is: threads that were begun without threading,
-// or by other languages, never are.
+// A thread appears in threading._active soon after it begins, or never if another library or language began it.
 #define EAGER_TRIES 64
 
-// To go over all objects takes milliseconds, so it is not done for each thread of a program without threading.
+// A search visits all objects and takes milliseconds, so limit the searches in programs without threading.
 #define MAX_SEARCHES 16
 
 #define MAX_NAME 256
@@ -33,7 +32,7 @@ static void look_at(Addr object, Addr type)
         module_dict = object;
 }
 
-// threading._active; 0: not found.
+// threading._active; 0 if it is not found.
 static Addr running_threads(Bool may_search)
 {
     if (module_dict && !is_of_threading(module_dict))
@@ -45,15 +44,15 @@ static Addr running_threads(Bool may_search)
     return module_dict ? jm_python_item(module_dict, "_active") : 0;
 }
 
-// ---- which of them it is -------------------------------------------------------------------------------------
+// ---- finding the thread's object -----------------------------------------------------------------------------
 
 typedef struct {
     Addr reg;
     Addr found;
 } Sought;
 
-// An int of one digit or two, of 30 bits each, as identities are (Include/cpython/longintrepr.h). From 3.12 on the word
-// with their number has three flags as well.
+// Identities are ints of one or two digits of 30 bits (Include/cpython/longintrepr.h). Since 3.12 the word with the
+// number of digits has three flags too.
 #define INT_SIZE   16
 #define INT_DIGITS 24
 
@@ -71,7 +70,8 @@ static UWord number(Addr object)
     return n_digits == 1 ? low : n_digits == 2 ? (UWord)high << 30 | low : 0;
 }
 
-// One that threading made for a thread that it did not begin stays when that has ended, and says nothing.
+// threading makes a _DummyThread for a thread that it did not begin. It outlives the thread and has no name of
+// interest.
 static void compare(Addr thread, void *context)
 {
     Sought *sought = context;
@@ -97,7 +97,7 @@ static Bool is_power_of_two(UInt n)
     return (n & (n - 1)) == 0;
 }
 
-// ---- what it is called ---------------------------------------------------------------------------------------
+// ---- the thread's name ---------------------------------------------------------------------------------------
 
 static const HChar *read_name(PythonThread *known, Bool is_at_leisure)
 {
@@ -116,7 +116,7 @@ static const HChar *read_name(PythonThread *known, Bool is_at_leisure)
         !jm_python_find_str(jm_python_interpreter(&runtime, &interpreter), name, &str))
         return NULL;
     jm_python_copy_str(&str, text, sizeof text);
-    return *text && !VG_STREQ(text, "MainThread") ? text : NULL; // that is nobody's word for it
+    return *text && !VG_STREQ(text, "MainThread") ? text : NULL; // a default, not chosen by the program
 }
 
 const HChar *jm_python_thread_name(ThreadId tid, PythonThread *known)

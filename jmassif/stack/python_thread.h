@@ -1,27 +1,27 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// What Python calls a thread: the name of its threading.Thread. It is looked up by the thread's identity in what that
-// module keeps of the threads that run (threading._active), and read again as long as the thread runs Python, because
-// a program may change it at any time.
+// The name of a thread's threading.Thread. It is looked up by the thread's identity in threading._active, the module's
+// table of running threads. The name is read again as long as the thread runs Python, because the program can change
+// it.
 
 #ifndef JM_PYTHON_THREAD_H
 #define JM_PYTHON_THREAD_H
 
 #include "base/compat.h"
 
-// What is kept of a thread; zero: nothing yet.
+// State kept per thread; starts as zero.
 typedef struct {
-    Addr object; // its threading.Thread; 0: none has been found
-    Addr type;   // the object's, by which another one in its place is known
-    Addr name;   // the str that it was called by when last read
+    Addr object; // its threading.Thread; 0 until found
+    Addr type;   // the object's type, to detect another object at its address
+    Addr name;   // the str of the name last read
     UInt n_tries;
 } PythonThread;
 
-// To be called where the thread runs Python code, as often as one likes. The thread's name, which lasts until the next
-// call, if it is another one than last time; NULL: it is the same, or there is none. The main thread is not looked for.
+// The thread's name if it differs from that of the last call, else NULL. The text lasts until the next call. Call it
+// when the thread runs Python code, as often as you like. Do not call it for the main thread.
 const HChar *jm_python_thread_name(ThreadId tid, PythonThread *known);
 
-// The same at leisure: also of the main thread, and a name that has taken the place of another in memory is seen.
+// The same, but slower: accepts the main thread, and detects a new name at the address of the old one.
 const HChar *jm_python_thread_name_now(ThreadId tid, PythonThread *known);
 
 #endif
