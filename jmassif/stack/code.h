@@ -19,7 +19,7 @@ typedef struct {
 } CodeSegment;
 extern CodeSegment jm_code_segments[JM_N_CODE_SEGMENTS];
 
-const CodeSegment *jm_find_code_segment(Addr address); // asks the core
+const CodeSegment *jm_find_code_segment(Addr address); // searches the core's list
 
 // The mapping of the address, with code or without; empty, never NULL, if the address is unmapped.
 static inline const CodeSegment *jm_code_segment(Addr address)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// The core's unwinder, for two uses. It steps through code whose tables are not in the program's memory (.debug_frame,
-// tables without an index), which the core has read. And --check-unwinding=yes compares its whole stacks with ours. If
-// configure found that the core's functions cannot be called, no step succeeds.
+// The core's unwinder, for two uses. It steps through code by tables that are outside the program's memory
+// (.debug_frame, tables without an index) and that the core has read. And --check-unwinding=yes compares its whole
+// stacks with ours. If configure found that the core's functions cannot be called, no step succeeds.
 
 #ifndef JM_CORE_STEP_H
 #define JM_CORE_STEP_H

@@ -33,7 +33,7 @@ typedef struct {
     UShort thread_frame;  // or its _PyCFrame
     UShort thread_cframe; // 3.10, 3.11: the chain of records on the C stack; 0 if there is none; only 3.10 needs it
     UShort thread_base;   // 3.15: the frame that ends the chain and marks nothing; 0 before
-    UShort root_cframe;   // the last record of that chain, which marks nothing
+    UShort root_cframe;   // the last record of the chain of thread_cframe, which marks nothing
     UShort cframe_frame;
     UShort cframe_previous;
     UShort frame_code;

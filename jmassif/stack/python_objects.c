@@ -171,7 +171,7 @@ Bool jm_python_is_text(Addr object, const HChar *text)
     UInt state, n = VG_(strlen)(text);
     UWord length;
     Addr data = object + python->string_ascii;
-    // Compact, and ASCII (python.c).
+    // Bits for compact and ASCII (python_text.h).
     return object && jm_read_word(object + SIZED_LENGTH, &length) && length == n && jm_read_uint(object + 32, &state) &&
            (state >> 5 & 3) == 3 && jm_is_readable(data, n) && VG_(memcmp)((const void *)data, text, n) == 0;
 }
