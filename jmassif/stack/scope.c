@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// A stack of the calls that each thread is in; see scope.h. What a call has cost is added to the one around it when it
-// ends, so each tells all that happened inside it. Calls of a name that come too often are summed.
+// A stack of API calls for each thread; see scope.h. When a call ends, its growth is added to the enclosing call, so
+// each record covers everything inside its call. Beyond MAX_TOLD records per name, calls are summed instead.
 
 #include "stack/scope.h"
 #include "base/clock.h"
@@ -10,7 +10,7 @@
 #include "trace/trace.h"
 
 #define MAX_DEPTH 64
-#define MAX_TOLD  64 // calls of one name that get records of their own; more are summed
+#define MAX_TOLD  64 // records per name; further calls are summed
 
 typedef struct {
     UInt id;
@@ -39,9 +39,9 @@ typedef struct {
     Bool changed;
 } ScopeSum;
 
-static XArray *sums; // of ScopeSum
+static XArray *sums; // elements are ScopeSum
 static UInt n_scopes;
-static UInt n_threads; // that have been in a scope
+static UInt n_threads; // have entered a scope
 
 static void release(ThreadId tid, void *record, ThreadEnd how)
 {
@@ -98,7 +98,7 @@ static void tell(ThreadId tid, const Scope *s, UInt parent)
     }
 }
 
-// The innermost of the scopes under way that will have a record. 0: none.
+// Id of the innermost open scope that will have a record; 0 if there is none.
 static UInt told_around(const ThreadScopes *t)
 {
     for (UInt depth = t->depth; depth; depth--)
@@ -125,8 +125,8 @@ static void pop(ThreadId tid, Bool has_ended)
     outer->failed |= s->failed;
 }
 
-// The stack grows down: a call that is under way has a higher stack pointer than what it calls. Others were left by
-// longjmp or an exception.
+// Pop scopes that longjmp or an exception has left. The stack grows down, so a call in progress has a higher stack
+// pointer than its callees.
 static void drop_left(ThreadId tid, Addr sp)
 {
     ThreadScopes *t = thread_scopes(tid);
@@ -182,7 +182,7 @@ UInt jm_scope_current(ThreadId tid)
 NodeId jm_scope_capture(ThreadId tid, Bool *ignored)
 {
     if (jm_scope_depth(tid))
-        drop_left(tid, VG_(get_SP)(tid) - 1); // the call's own wrapper may be asking
+        drop_left(tid, VG_(get_SP)(tid) - 1); // the call's own wrapper may capture: keep its scope
     const Scope *s = innermost(tid);
     return jm_stack_capture(tid, s ? &s->base : NULL, ignored);
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// Called when a frame of the program's own code is first seen, so a file is read shortly after the interpreter has.
-// Files of libraries are left out: there are a thousand of them, which a board would read from its card for this alone.
+// Hash source files of user code for the trace. A file is hashed when the first of its frames appears, shortly after
+// the interpreter has read it. Library files are left out: a board would read a thousand of them from its card only for
+// this.
 
 #include "stack/source.h"
 #include "base/options.h"
@@ -9,15 +10,15 @@
 #include "base/stats.h"
 #include "trace/trace.h"
 
-#define MOST_BYTES (4u << 20) // a reader looks at no more
+#define MOST_BYTES (4u << 20) // a reader accepts no more
 
-static XArray *seen; // of UInt: string ids
+static XArray *seen; // string ids (UInt)
 
 static Bool is_new(UInt string)
 {
     if (!seen)
         seen = VG_(newXA)(VG_(malloc), "jm.source", VG_(free), sizeof(UInt));
-    // The last ones first: a module's functions are met together.
+    // Search backwards: functions of one module appear together.
     for (Word i = VG_(sizeXA)(seen) - 1; i >= 0; i--)
         if (*(UInt *)VG_(indexXA)(seen, i) == string)
             return False;
@@ -33,7 +34,7 @@ static Bool is_regular(Int fd)
 
 void jm_source_seen(const HChar *path, UInt string)
 {
-    // A hash tells who has the same file.
+    // A hash would identify users who have the same file.
     if (jm_options.anonymize || !path || !is_new(string))
         return;
     SysRes opened = VG_(open)(path, VKI_O_RDONLY | VKI_O_NONBLOCK, 0);

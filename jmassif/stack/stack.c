@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// Capturing and interning stacks. Consecutive stacks of a thread mostly share their outer frames, so each thread
-// remembers its last stack with the node of every prefix: frames are compared from the outside, and only those that
-// differ are looked up.
+// Capture stacks and intern them in a trie. Consecutive stacks of a thread mostly share their outer frames, so each
+// thread keeps its last stack with the node of every prefix. Frames are compared from the outside, and only different
+// ones are looked up.
 //
-// A stack that is new shares its outer frames with a known one, and then leaves it for good: from there on each node is
-// the only child of the one before it, and has the next id. So only the node at which it leaves has a parent kept and
-// is in the index; of all others there is nothing to keep but the frame, and each is found where it is expected.
+// A new stack shares its outer frames with a known one up to a branch. Its first node after the branch stores its
+// parent and is indexed. Each further node is the first child of its parent and has the next id, so it stores only its
+// frame and is found at its parent's id plus one.
 
 #include "stack/stack.h"
 #include "base/options.h"
@@ -19,9 +19,9 @@
 #include "trace/trace.h"
 #include "stack/unwind.h"
 
-#define MAX_KEYS (2 * JM_MAX_FRAMES) // with Python frames among them
+#define MAX_KEYS (2 * JM_MAX_FRAMES) // Python frames included
 
-// A node is its frame, and its parent the node before it; or it is the number of a branch.
+// A frame, with the node before it as parent; with BRANCH_BIT the index of a Branch.
 typedef UInt Node;
 #define BRANCH_BIT 0x80000000u
 
@@ -36,10 +36,10 @@ typedef struct {
     NodeId *nodes;
     UInt depth;
     UInt capacity;
-    UInt n_below_main; // frames further out, which were cut off
-    Bool is_whole;     // else it was completed, and that was not looked for
-    Bool is_native;    // the keys are the frames above those, one by one
-} LastStack;           // of one thread
+    UInt n_below_main; // outermost frames that were cut off
+    Bool is_whole;     // not completed; n_below_main is valid
+    Bool is_native;    // keys are the remaining frames, one to one
+} LastStack;
 
 static Table nodes = JM_TABLE("jm.node", Node);
 static Table branches = JM_TABLE("jm.branch", Branch);
@@ -60,7 +60,7 @@ static inline Branch *branch_at(UInt i)
 
 static inline ULong branch_hash(NodeId parent, FrameId frame)
 {
-    return jm_place(((ULong)parent << 32) | frame, 32); // the steps of a look-up wait for each other
+    return jm_place(((ULong)parent << 32) | frame, 32); // look-ups form a chain of dependent steps, so hash cheaply
 }
 
 static ULong branch_hash_of(UInt i)
@@ -79,7 +79,7 @@ static NodeId add_node(NodeId parent, FrameId frame, Node content)
 static NodeId child(NodeId parent, FrameId frame)
 {
     NodeId next = parent + 1;
-    if (next == nodes.n) // the newest node leads nowhere yet
+    if (next == nodes.n) // the newest node has no child yet
         return add_node(parent, frame, frame);
     if (node_at(next) == frame)
         return next;
@@ -99,7 +99,7 @@ static NodeId child(NodeId parent, FrameId frame)
     return id;
 }
 
-// The node's frame; moves on to its caller's node.
+// The node's frame. Sets `*node` to its parent.
 static FrameId take_frame(NodeId *node)
 {
     Node n = node_at(*node);
@@ -150,18 +150,18 @@ static void make_room(LastStack *last, UInt depth)
 
 // ---- capturing -----------------------------------------------------------------------------------------------
 
-// A stack on its way into the trie: the frames of the walk that are shown, and the keys that they become.
+// A stack before it is interned: the visible frames of the walk, and the keys made from them.
 typedef struct {
     Walk walk;
-    UInt begin, end;     // the frames that are shown, innermost first
-    NodeId completed_by; // the base that they hang below; 0: the stack is whole
+    UInt begin, end;     // visible frames, innermost first
+    NodeId completed_by; // the base that they hang below; 0 if the stack is whole
     const Addr *keys;    // as in LastStack, but innermost first
     UInt n_keys;
-    UInt n_same;    // of the outermost keys, so many are known to be those of the thread's last stack
-    Bool is_native; // the keys are the frames, one by one
+    UInt n_same;    // outermost keys known to equal those of the thread's last stack
+    Bool is_native; // keys are the visible frames, one to one
 } Capture;
 
-// Leaves out the allocator's own frames. `*ignored`: the first of the others is one of --ignore-fn.
+// Skip the allocator's own frames. Sets `*ignored` if the next frame is one of --ignore-fn.
 static void trim(Capture *c, Bool *ignored)
 {
     *ignored = False;
@@ -175,7 +175,7 @@ static void trim(Capture *c, Bool *ignored)
     *ignored = False;
 }
 
-// How many of the outermost frames lie below main and are not shown (unless --show-below-main=yes).
+// Number of outermost frames below main, which are hidden (unless --show-below-main=yes).
 static UInt n_below_main(const LastStack *last, const Capture *c)
 {
     if (VG_(clo_show_below_main))
@@ -186,17 +186,17 @@ static UInt n_below_main(const LastStack *last, const Capture *c)
     UInt k = 0;
     while (k < n && jm_symbol_locate(c->walk.ips[c->end - 1 - k])->is_below_main)
         k++;
-    return k < n ? k : 0; // nothing but start-up code: show it
+    return k < n ? k : 0; // show a stack that is start-up code only
 }
 
-// Whether the unwinder lost its way before it came back to the wrapper's caller: without unwind tables it stops, or
-// follows frame pointers, which may lead anywhere, or takes what looks like a return address for one. If so, leaves the
-// end of the frames that can be believed in `*end`.
+// True if the unwinder lost its way before it reached the wrapper's caller. Without unwind tables it stops, follows
+// frame pointers to arbitrary addresses, or guesses return addresses. If true, sets `*end` to the end of the credible
+// frames.
 static Bool is_broken(const StackBase *base, const Walk *walk, UInt *end)
 {
     const Addr *ips = walk->ips, *sps = walk->sps;
     const UInt n = walk->n;
-    if (!base || !base->node || sps[0] > base->sp) // a signal handler may have a stack of its own
+    if (!base || !base->node || sps[0] > base->sp) // a signal handler may have its own stack
         return False;
     UInt inside = 0;
     while (inside < n && sps[inside] <= base->sp)
@@ -207,9 +207,10 @@ static Bool is_broken(const StackBase *base, const Walk *walk, UInt *end)
     if (!is_certain)
         inside = walk->n_certain;
     UInt kept = 0;
-    while (kept < inside && jm_symbol_locate(ips[kept])->has_object) // else it is no code, nor is what follows it
+    // Frames without an object are not code, nor is anything further out.
+    while (kept < inside && jm_symbol_locate(ips[kept])->has_object)
         kept++;
-    // A stack that is whole and does not come by the wrapper: the call is over, left by longjmp as a failing dlopen is.
+    // A whole stack that misses the wrapper: longjmp has left the call, as in a failing dlopen.
     if (is_certain && kept == inside && inside < n && ips[n - 1] == base->outermost_ip)
         return False;
     while (kept > 0 && jm_symbol_locate(ips[kept - 1])->is_allocator)
@@ -218,7 +219,7 @@ static Bool is_broken(const StackBase *base, const Walk *walk, UInt *end)
     return True;
 }
 
-// Finds the outer end: that of a broken stack is its base, and what lies below main is not shown.
+// Set the outer end: a broken stack continues at its base, and frames below main are hidden.
 static void complete(Capture *c, const StackBase *base, LastStack *last)
 {
     UInt believed;
@@ -236,10 +237,10 @@ static void complete(Capture *c, const StackBase *base, LastStack *last)
     last->is_whole = !c->completed_by;
 }
 
-// Keys that are not the frames one by one; one thread runs at a time.
+// Keys that differ from the walk's frames. Shared by all threads, since only one runs at a time.
 static Addr mixed[MAX_KEYS];
 
-// A wrapper's frame stands beside the wrapped function's own and says nothing more.
+// Drop wrappers' frames: each duplicates the wrapped function's own frame.
 static void drop_wrappers(Capture *c)
 {
     UInt kept = 0;
@@ -251,7 +252,7 @@ static void drop_wrappers(Capture *c)
     c->is_native = False;
 }
 
-// Makes the frames keys, with the interpreter's among them.
+// Make keys of the frames, with Python frames among them.
 static void interleave(Capture *c, ThreadId tid)
 {
     c->keys = c->walk.ips + c->begin;
@@ -269,7 +270,7 @@ static void interleave(Capture *c, ThreadId tid)
     }
 }
 
-// --depth: the outermost frames go, and with them what completes the stack.
+// Apply --depth: drop the outermost frames, and with them the base that completes the stack.
 static void cut(Capture *c)
 {
     if (!jm_options.depth || c->n_keys <= (UInt)jm_options.depth)
@@ -284,7 +285,7 @@ static NodeId push(NodeId parent, Addr key)
     return jm_python_is_frame(key) ? child(parent, jm_python_frame(key)) : push_location(parent, jm_symbol_locate(key));
 }
 
-// How many of the outermost keys are those of the thread's last stack.
+// Number of outermost keys that equal those of the thread's last stack.
 static UInt n_shared(const Capture *c, const LastStack *last)
 {
     if (c->completed_by)
@@ -296,7 +297,7 @@ static UInt n_shared(const Capture *c, const LastStack *last)
     return same;
 }
 
-// What the outermost key hangs below.
+// Parent of the outermost key.
 static NodeId outside(const Capture *c, ThreadId tid)
 {
     if (c->completed_by)
@@ -315,13 +316,13 @@ static NodeId intern(const Capture *c, LastStack *last, ThreadId tid)
         last->keys[d] = key;
         last->nodes[d] = node;
     }
-    // A completed stack's prefixes hang under its base, so they are no prefixes for the next stack.
+    // Prefixes of a completed stack hang below its base, so the next stack cannot share them.
     last->depth = c->completed_by ? 0 : c->n_keys;
     last->is_native = c->is_native;
     return node;
 }
 
-// `becomes`: not NULL if what is captured is the base of others (stack.h), which keeps the wrapper's frame.
+// `becomes` is not NULL when capturing a base for other stacks (stack.h), which keeps the wrapper's frame.
 static NodeId capture(ThreadId tid, const StackBase *base, StackBase *becomes, Bool *ignored)
 {
     LastStack *last = last_stack_of(tid);
@@ -359,9 +360,9 @@ NodeId jm_stack_push_mapped(NodeId node, const HChar *path, Bool is_object)
     return child(node, jm_symbol_mapped_frame(path, is_object));
 }
 
-// ---- whose it is ---------------------------------------------------------------------------------------------
+// ---- owners and roles ----------------------------------------------------------------------------------------
 
-// A frame without an owner leaves the decision to its callers.
+// Skip frames without an owner: their callers decide.
 static OwnerId first_owner(NodeId node, OwnerId (*of_frame)(FrameId frame))
 {
     while (node) {
@@ -372,11 +373,11 @@ static OwnerId first_owner(NodeId node, OwnerId (*of_frame)(FrameId frame))
     return JM_OWNER_UNKNOWN;
 }
 
-// Whether a line of the program's own code has caused it, other than by loading code, or an import.
+// Cause of an allocation: user code (except when it loads a library), an import, or neither.
 static Cause cause_of(NodeId node)
 {
-    Bool is_main = False;   // it is own code if no Python frame follows
-    Bool is_loaded = False; // what a library's loading takes is never own code's
+    Bool is_main = False;   // user code if no Python frame follows
+    Bool is_loaded = False; // memory taken while a library loads is never the user's
     while (node) {
         switch (jm_symbol_code(take_frame(&node))) {
         case CODE_OWN:
@@ -426,7 +427,7 @@ OwnerId jm_stack_device_owner(NodeId node)
 
 RoleId jm_stack_role(NodeId node)
 {
-    RoleId first = 0; // of the rules that name one: they are in the order of their precedence
+    RoleId first = 0; // a smaller role id has precedence
     while (node) {
         RoleId role = jm_symbol_role(take_frame(&node));
         if (role && (!first || role < first))
