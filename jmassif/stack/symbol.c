@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// A code address is asked of the core once, and kept with the frames that it stands for; frames are kept by what they
-// show, so that many addresses share one; see symbol.h. The core's texts last until the next question, so each is
-// copied.
+// Symbolise code addresses once and cache their frames; see symbol.h. Frames with the same content are shared, so many
+// addresses share one. The core's strings last only until its next query, so each is copied.
 
 #include "stack/symbol.h"
 #include "stack/source.h"
@@ -18,17 +17,17 @@ typedef struct {
     UInt object;
     UInt file;
     UInt line;
-    Addr start; // only of a frame without a function's name: there the function's address is all there is
+    Addr start; // identifies a function without a name; else 0
     HChar type;
     FrameOwners owners;
     RoleId role;
-    UChar code; // a Code
+    UChar code; // a Code (owner.h)
 } Frame;
 
 typedef struct {
     Addr start;
     Addr end;
-    ULong time; // when it was mapped
+    ULong time; // when mapped
     Bool is_told;
 } CodeObject;
 
@@ -36,8 +35,8 @@ static Table locations = JM_TABLE("jm.location", Location);
 static Index location_index = JM_INDEX("jm.location");
 static Table frames = JM_TABLE("jm.frame", Frame);
 static Index frame_index = JM_INDEX("jm.frame");
-static UInt n_inlined;  // entries of all locations' lists
-static XArray *objects; // of CodeObject: executable file mappings
+static UInt n_inlined;  // entries in all locations' lists
+static XArray *objects; // executable file mappings (CodeObject)
 static UInt n_untold;
 static void (*object_callback)(const HChar *soname, const HChar *path, Addr code);
 
@@ -73,9 +72,8 @@ static Addr unnamed_function(Addr ip)
     return start ? start : ip;
 }
 
-// The frame that stands for all addresses of the same function and line: to tell its call sites apart would split
-// stacks that nobody can tell apart, and there are many times more of those (an interpreter's loop calls itself from a
-// hundred places of one line).
+// Intern the frame of a function and line. All its addresses share one frame: separate call sites would make many times
+// more stacks that look the same to a user, as an interpreter's loop calls itself from a hundred places of one line.
 static FrameId intern_frame(HChar type, const HChar *function, const HChar *object, const HChar *soname,
                             const HChar *file, UInt line, Addr ip)
 {
@@ -111,7 +109,7 @@ static FrameId intern_frame(HChar type, const HChar *function, const HChar *obje
     return id;
 }
 
-#define MAX_INLINED 64 // calls at one address; what is further out than that is left out
+#define MAX_INLINED 64 // per address; calls further out are dropped
 
 static void add_frame(Location *at, FrameId *ids, HChar type, const HChar *function, const HChar *object,
                       const HChar *soname, const HChar *file, UInt line, Addr ip)
@@ -123,7 +121,7 @@ static void add_frame(Location *at, FrameId *ids, HChar type, const HChar *funct
         ids[at->n_frames++] = intern_frame(type, function, object, soname, file, line, ip);
 }
 
-// Takes "0xADDR: FUNCTION (FILE:LINE)", the one form in which the core tells of inlined calls, apart in place.
+// Split "0xADDR: FUNCTION (FILE:LINE)" in place. The core describes inlined calls in no other form.
 static Bool split_description(HChar *text, HChar **function, HChar **file, UInt *line)
 {
     *function = VG_(strstr)(text, ": ");
@@ -148,8 +146,8 @@ static Bool split_description(HChar *text, HChar **function, HChar **file, UInt 
     return True;
 }
 
-// The calls that the compiler inlined at `ip`, innermost first, as frames. The function that holds them is not among
-// them. Returns the line at which that function calls the outermost of them through `outer_*`.
+// Add frames of the calls inlined at `ip`, innermost first, then of the function that contains them. False if no call
+// was inlined.
 static Bool add_inlined(Location *at, FrameId *ids, DiEpoch epoch, Addr ip, const HChar *object, const HChar *soname)
 {
     InlIPCursor *cursor = VG_(new_IIPC)(epoch, ip);
@@ -161,7 +159,7 @@ static Bool add_inlined(Location *at, FrameId *ids, DiEpoch epoch, Addr ip, cons
         const HChar *described = VG_(describe_IP)(epoch, ip, cursor);
         HChar *now = VG_(strdup)("jm.symbol", described);
         if (!VG_(next_IIPC)(cursor)) {
-            held = now; // the function itself
+            held = now; // the containing function
             break;
         }
         HChar *function, *file;
@@ -182,28 +180,28 @@ static Bool add_inlined(Location *at, FrameId *ids, DiEpoch epoch, Addr ip, cons
     return any;
 }
 
-// The name of the function at `ip`, which the caller frees; NULL: it has none.
+// The name of the function at `ip`, or NULL. The caller frees it.
 static HChar *function_name(DiEpoch epoch, Addr ip)
 {
     const HChar *text;
     if (!VG_(get_fnname)(epoch, ip, &text))
         return NULL;
     HChar *function = VG_(strdup)("jm.symbol", text);
-    // A symbol's version (dlopen@@GLIBC_2.34) is no part of a function's name.
+    // Cut off the symbol's version (dlopen@@GLIBC_2.34): it is not part of the function's name.
     HChar *version = VG_(strchr)(function, '@');
     if (version && version != function)
         *version = 0;
     return function;
 }
 
-// The file and line that `ip` was compiled from. The caller frees the path; NULL: not known.
+// The source file and line of `ip`; NULL if unknown. The caller frees the path.
 static HChar *source_line(DiEpoch epoch, Addr ip, UInt *line)
 {
     const HChar *file, *directory;
     *line = 0;
     if (!VG_(get_filename_linenum)(epoch, ip, &file, &directory, line))
         return NULL;
-    // Both parts belong to the debug info and are copied before anything else is asked of it.
+    // Both strings belong to the debug info, so copy them before its next query.
     HChar *path = VG_(malloc)("jm.symbol", VG_(strlen)(file) + VG_(strlen)(directory) + 2);
     VG_(sprintf)(path, "%s%s%s", directory, *directory ? "/" : "", file);
     return path;
@@ -245,8 +243,8 @@ static void symbolise(Location *at, Addr ip)
         add_frame(at, ids, 'n', function, object, soname, file, line, ip);
         free_if_any(file);
     }
-    // The core has renamed those that it knows by their full names; one whose version was cut off above is left to
-    // know.
+    // The core renames start-up functions that it knows by their full names. VG_(get_fnname_kind) also knows those with
+    // the version cut off above.
     at->is_below_main =
         !object ||
         (function && (VG_STREQ(function, "(below main)") || VG_(get_fnname_kind)(function) == Vg_FnNameBelowMain));
@@ -261,8 +259,7 @@ static void symbolise(Location *at, Addr ip)
     free_if_any(function);
 }
 
-// Copies of those asked for lately, each at the one place that its hash gives it: one load instead of four that wait
-// for each other.
+// Direct-mapped cache of locations: one load instead of four dependent ones.
 #define RECENT_BITS 10
 static Location recent[1u << RECENT_BITS];
 
@@ -284,7 +281,7 @@ static const Location *look_up(Addr ip)
     while (location_index.slots[slot]) {
         Location *known = jm_table_at(&locations, location_index.slots[slot]);
         if (known->ip == ip) {
-            // A library that comes and goes is at the same place each time.
+            // A library that is loaded again often has the same addresses.
             if (known->is_forgotten)
                 symbolise_again(known);
             return known;
@@ -317,7 +314,7 @@ FrameId jm_symbol_mapped_frame(const HChar *path, Bool is_object)
     return intern_frame('m', is_object ? "mapped" : "mapped-data", path, NULL, NULL, 0, 0);
 }
 
-// No rule is asked about it: whose memory it is does not depend on the thread.
+// Skip the owner rules: the owner does not depend on the thread.
 FrameId jm_symbol_thread_frame(UInt number)
 {
     FrameId id = jm_table_add(&frames);
@@ -370,7 +367,7 @@ void jm_symbol_object_mapped(Addr start, SizeT bytes)
     const NSegment *segment = VG_(am_find_nsegment)(start);
     if (!segment || segment->kind != SkFileC)
         return;
-    // The page of the tool's own file that holds the core's trampolines is mapped for the program to run.
+    // Skip the tool's own file: one page of it, the core's trampolines, is mapped executable for the program.
     const HChar *path = VG_(am_get_filename)(segment);
     if (path && VG_(string_match)("jmassif-*-linux", VG_(basename)(path)))
         return;
@@ -383,8 +380,8 @@ void jm_symbol_object_mapped(Addr start, SizeT bytes)
     n_untold++;
 }
 
-// What the core knows of the object whose code is mapped there; NULL while it has not seen all of its mappings. Asking
-// for the first address would not do: the procedure linkage table, which may come first, is no text to the core.
+// The core's debug info for the object; NULL until the core has seen all of its mappings. Search by text address: the
+// mapping may start with the procedure linkage table, which the core does not count as text.
 static const DebugInfo *debug_info_of(const CodeObject *object)
 {
     for (const DebugInfo *di = VG_(next_DebugInfo)(NULL); di; di = VG_(next_DebugInfo)(di)) {
@@ -411,7 +408,7 @@ void jm_symbol_tell_objects(Bool all)
         if (!path)
             continue;
         const HChar *soname = di ? VG_(DebugInfo_get_soname)(di) : NULL;
-        // What the core calls an object without a soname.
+        // The core reports a missing soname as NONE.
         if (VG_STREQ(soname, "NONE"))
             soname = NULL;
         jm_trace_object(object->time, object->start, object->end - object->start, soname, path);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// Numbers and names of threads; see thread.h. The kernel lets a thread have its creator's name until it is given one of
-// its own, so what counts is the giving: prctl, and writing into /proc/self/task/TID/comm, which is how the C library
-// names another thread.
+// Numbers and names of threads; see thread.h. A new thread inherits its creator's name, so a name counts only when it
+// is set. Programs set one by prctl, or by a write to /proc/self/task/TID/comm, which the C library uses for other
+// threads.
 
 #include "stack/thread.h"
 #include "base/client_memory.h"
@@ -12,24 +12,24 @@
 #include "stack/python_thread.h"
 #include "trace/trace.h"
 
-// So many threads have frames of their own. A program that makes one for each request would fill the memory with
-// stacks that nobody can look through.
+// Limit on threads with frames of their own. A program with a thread per request would fill memory with stacks that are
+// too many to read.
 #define MAX_THREADS 10000
 
 #define MAX_PATH 64
 
 typedef struct {
-    UInt number; // from 1; 0: the record is fresh
+    UInt number; // starts at 1; 0 in a fresh record
     FrameId frame;
     Int kernel_id;
-    UInt name; // as last told, a trace string; 0: none
+    UInt name; // trace string last written; 0 if none
     Bool is_named_by_python;
     PythonThread python;
-    Int naming_fd; // what it has open to name the thread with this kernel's id
-    Int naming_id; // 0: nothing
+    Int naming_fd; // descriptor of the comm file of thread naming_id
+    Int naming_id; // 0 if there is none
 } Thread;
 
-// Named before it has begun.
+// A thread that is named before it begins.
 typedef struct {
     Int kernel_id;
     UInt name;
@@ -37,8 +37,8 @@ typedef struct {
 
 static PerThread threads = JM_PER_THREAD("jm.thread", Thread, NULL);
 static UInt n_threads;
-static FrameId frame_of_further; // of threads beyond the limit
-static XArray *early_names;      // of EarlyName
+static FrameId frame_of_further; // for threads beyond the limit
+static XArray *early_names;      // elements are EarlyName
 
 static Thread *thread_of(ThreadId tid)
 {
@@ -69,7 +69,7 @@ static void tell_name(Thread *t, UInt name)
     jm_trace_thread(t->number, name);
 }
 
-// ---- what Python calls it ------------------------------------------------------------------------------------
+// ---- names from Python ---------------------------------------------------------------------------------------
 
 static void hear_from_python(Thread *t, const HChar *name)
 {
@@ -97,9 +97,9 @@ void jm_thread_hear_names(Bool sees_pages)
     }
 }
 
-// ---- what the kernel calls it --------------------------------------------------------------------------------
+// ---- names from the kernel -----------------------------------------------------------------------------------
 
-// A trace string; 0: there is no such thread.
+// The thread's name as a trace string; 0 if it has none or does not exist.
 static UInt name_in_kernel(Int kernel_id)
 {
     HChar path[MAX_PATH];
@@ -121,7 +121,7 @@ static void hear_from_kernel(Thread *t, UInt name)
         tell_name(t, name);
 }
 
-// A thread may be given its name between its creation and its first instruction, when nobody knows which it is.
+// Keep the name of a thread that has not run yet: its kernel id belongs to no known thread.
 static void named_early(Int kernel_id, UInt name)
 {
     EarlyName early = {kernel_id, name};
@@ -162,7 +162,7 @@ void jm_thread_begins(ThreadId tid)
     }
 }
 
-// The thread that a path names, as /proc/self/task/TID/comm does; 0: none.
+// Kernel id of the thread in a path such as /proc/self/task/TID/comm; 0 for other paths.
 static Int named_by(Addr path_at)
 {
     HChar path[MAX_PATH];
@@ -190,7 +190,7 @@ static void opened(Thread *t, Addr path, Int fd)
 void jm_thread_after_syscall(ThreadId tid, UInt number, const UWord *args, SysRes res)
 {
     Thread *t = JM_OF_THREAD(&threads, Thread, tid);
-    if (!t->number || sr_isError(res)) // the call that has ended the thread comes back too
+    if (!t->number || sr_isError(res)) // exit comes here too, after the record is zeroed
         return;
     switch (number) {
     case __NR_prctl:
@@ -210,8 +210,7 @@ void jm_thread_after_syscall(ThreadId tid, UInt number, const UWord *args, SysRe
     }
 }
 
-// The thread that called fork goes on as the child's only one, with what it is called and what it holds; the kernel
-// knows it by another number.
+// The forking thread continues as the child's only one, with its name and number but a new kernel id.
 void jm_thread_after_fork_in_child(ThreadId tid)
 {
     Thread *t = thread_of(tid);
