@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// Each step is a bijection of the sum and of the word, so two texts that differ in one word never have the same sum.
-// Two sums, of every other word, take turns: no multiplication waits for the one before it.
+// Two interleaved sums, of the even and of the odd words: no multiplication waits for the previous one. Each step is a
+// bijection of the sum and of the word, so two texts that differ in one word never have the same sum.
 
 #include "base/checksum.h"
 #include "base/table.h"
 #include "base/words.h"
 
-#define STEP 0x9e3779b97f4a7c15ULL // odd; the golden ratio (Knuth)
+#define STEP 0x9e3779b97f4a7c15ULL // the golden ratio (Knuth); must be odd
 
 static inline ULong add_word(ULong sum, ULong word)
 {

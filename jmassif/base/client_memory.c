@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// Checked reads of client memory; see client_memory.h.
+// Slow paths of the checked reads. The inline checks of client_memory.h hit a cache of readable segments; a miss asks
+// the core here and refills the cache.
 
 #include "base/client_memory.h"
 
@@ -36,7 +37,7 @@ Bool jm_read_string(Addr address, HChar *to, SizeT size)
     SizeT n = 0;
     to[0] = 0;
     while (n + 1 < size) {
-        // Whole pages are readable or not, so one check serves until the next page begins.
+        // Readability is a property of whole pages: check once per page.
         Addr at = address + n;
         SizeT piece = VG_PGROUNDDN(at) + VKI_PAGE_SIZE - at;
         if (!at || !VG_(am_is_valid_for_client)(at, 1, VKI_PROT_READ))

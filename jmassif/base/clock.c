@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// The three clocks behind --time-unit.
+// The clocks of --time-unit: milliseconds, guest instructions, allocated and freed bytes. Milliseconds are the
+// kernel's; the processor's counter decides when a reading is worth its system call.
 
 #include "base/clock.h"
 #include "base/options.h"
@@ -19,18 +20,18 @@ static ULong monotonic_ms(void)
     return (ULong)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-// The kernel's clock takes a system call. The processor's counter tells when it is worth one: a sixteenth of a
-// millisecond after the last. How fast it counts is seen from the two, and until they have gone on together for some
-// time, and wherever there is no counter, the kernel is always asked.
+// Ask the kernel at most READS_PER_MS times per millisecond; in between, the processor's counter shows that too little
+// time has passed. The counter's rate is measured against the kernel's clock, once MS_FOR_ITS_SPEED have passed since
+// the start. Until then, and without a counter, every reading asks the kernel.
 #define READS_PER_MS      16
-#define MAX_COUNTS_PER_MS 10000000 // 10 GHz: more is a counter that has jumped
+#define MAX_COUNTS_PER_MS 10000000 // 10 GHz: a higher rate means that the counter jumped
 #define MS_FOR_ITS_SPEED  10
 
-static ULong read_ms, read_count; // when the kernel was asked last
+static ULong read_ms, read_count; // at the last reading of the kernel's clock
 static ULong start_count;
-static ULong counts_between_reads; // 0: not known
+static ULong counts_between_reads; // 0: unknown, or no counter
 
-// A thread may forbid itself the counter, and its children; then reading it would end the program.
+// prctl(PR_SET_TSC) forbids the counter to a thread and its children; reading it would then kill the program.
 #define PR_SET_TSC    26 // linux/prctl.h
 #define PR_TSC_ENABLE 1
 static Bool is_counter_forbidden;
@@ -38,13 +39,13 @@ static Bool is_counter_forbidden;
 void jm_clock_before_syscall(UInt number, const UWord *args)
 {
     if (number == __NR_prctl && args[0] == PR_SET_TSC && args[1] != PR_TSC_ENABLE)
-        is_counter_forbidden = True; // from here on, whatever other threads may do
+        is_counter_forbidden = True; // for good, and for all threads
 }
 
 static inline ULong counter(void)
 {
     if (UNLIKELY(is_counter_forbidden)) {
-        counts_between_reads = 0; // the kernel is asked each time
+        counts_between_reads = 0; // ask the kernel each time
         return 0;
     }
 #if defined(VGA_amd64)
@@ -70,7 +71,7 @@ void jm_clock_init(void)
 ULong jm_clock_ms(void)
 {
     ULong count = counter();
-    // One that has gone back, on another processor, seems to have gone far.
+    // A counter that went back, on another processor, gives a huge difference and asks the kernel.
     if (count - read_count >= counts_between_reads) {
         read_ms = monotonic_ms() - start_ms;
         read_count = count;
@@ -103,10 +104,10 @@ ULong jm_clock_now(void)
 
 ULong jm_clock_cached(void)
 {
-    return jm_options.time_unit == TIME_MS ? cached : jm_clock_now(); // the others cost nothing to read
+    return jm_options.time_unit == TIME_MS ? cached : jm_clock_now(); // other clocks cost nothing to read
 }
 
-// n_instructions += n, inlined: a load, an add and a store before each place where the superblock can be left.
+// Emit n_instructions += n inline: a load, an add and a store before each exit of the superblock.
 static void add_count(IRSB *out, UInt n)
 {
 #if defined(VG_BIGENDIAN)

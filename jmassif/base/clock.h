@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// Time as the user asked for it (--time-unit). Reading the system's clock costs a system call under Valgrind, so hot
-// paths use the last reading; whoever needs the true time (device calls, scopes, snapshots) reads it anew.
+// Time in the unit of --time-unit. Reading the system's clock costs a system call under Valgrind, so hot paths use the
+// last reading; device calls, API calls and snapshots take a new one.
 
 #ifndef JM_CLOCK_H
 #define JM_CLOCK_H
@@ -10,24 +10,24 @@
 
 void jm_clock_init(void);
 
-// A system call of the program, which may forbid the processor's counter.
+// Call before each system call of the program, since prctl may forbid the processor's counter.
 void jm_clock_before_syscall(UInt number, const UWord *args);
 
-// Now, and (in ms) the last value that jm_clock_now returned. In ms, instructions or bytes since the start; never
-// decreases.
+// Return the time since the start in ms, instructions or bytes; it never decreases. With ms, jm_clock_cached returns
+// the last result of jm_clock_now.
 ULong jm_clock_now(void);
 ULong jm_clock_cached(void);
 
-// Milliseconds since the start whatever the unit: for cadences that protect the user's time.
+// Return milliseconds since the start in any time unit, for cadences that limit the overhead.
 ULong jm_clock_ms(void);
 
-// Milliseconds since 1970 at the start.
+// Return the time of the start, in milliseconds since 1970.
 ULong jm_clock_start_unix_ms(void);
 
-// Allocated and freed since the start: the clock of --time-unit=B. The ledger counts them.
+// Bytes allocated plus bytes freed since the start, the clock of --time-unit=B. The ledger counts them.
 extern ULong jm_clock_traffic_bytes;
 
-// Counts guest instructions for --time-unit=i: adds the code that does to a superblock.
+// Add code to a superblock that counts its guest instructions (--time-unit=i).
 IRSB *jm_clock_count_instructions(IRSB *in);
 
 #endif

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// One door to Valgrind. Every module includes this header and none includes pub_tool_*.h itself, so differences between
-// Valgrind releases are met here and nowhere else (configure probes them; see configure.ac).
+// Valgrind's headers. Only this file includes pub_tool_*.h, so differences between Valgrind releases are handled in one
+// place (configure probes them; see configure.ac).
 
 #ifndef JM_COMPAT_H
 #define JM_COMPAT_H
@@ -31,48 +31,48 @@
 #include "pub_tool_tooliface.h"
 #include "pub_tool_xarray.h"
 
-// A system call that older headers lack; it has the same number on every machine.
+// Missing in older headers; its number is the same on every architecture.
 #ifndef __NR_close_range
 #define __NR_close_range 436
 #endif
 
-// Read inlined-call information: the core decides by the name of the tool and has no public call to ask for it, but the
-// variable behind --read-inline-info is a global of libcoregrind in every release since 3.8.
+// --read-inline-info. The core sets its default by the tool's name and has no public call for it, but the variable is a
+// global of libcoregrind in every release since 3.8.
 extern Bool VG_(clo_read_inline_info);
 
-// --num-transtab-sectors: how much translated code is kept; in every release since 3.10.
+// --num-transtab-sectors, the limit of translated code; in every release since 3.10.
 extern UInt VG_(clo_num_transtab_sectors);
 
-// --merge-recursive-frames, likewise in every release since 3.6.
+// --merge-recursive-frames; in every release since 3.6.
 extern Int VG_(clo_merge_recursive_frames);
 
-// --run-libc-freeres and --run-cxx-freeres: whether the program's libraries free what they keep at its end. In every
-// release since 3.13.
+// --run-libc-freeres and --run-cxx-freeres: libraries free their internal memory at the program's end. In every release
+// since 3.13.
 extern Bool VG_(clo_run_libc_freeres);
 extern Bool VG_(clo_run_cxx_freeres);
 
-// The path of the program that has started the tool, from $VALGRIND_LAUNCHER; in every release since 3.0.
+// Path of Valgrind's launcher, from $VALGRIND_LAUNCHER; in every release since 3.0.
 extern const HChar *VG_(name_of_launcher);
 
-// Moves a descriptor out of the program's reach (above its limit) and marks it close-on-exec. What the core uses for
-// its own files; exported by libcoregrind, though not in a public header.
+// Move a descriptor out of the program's reach (above its limit) and mark it close-on-exec, as the core does with its
+// own files. Exported by libcoregrind, though not in a public header.
 extern Int VG_(safe_fd)(Int fd);
 
-// The program's calls on descriptors from here on fail without reaching the kernel; the core's own are above. Set from
-// the soft limit before the tool is started.
+// First descriptor out of the program's reach: calls on it or a higher one fail without reaching the kernel. The core's
+// own descriptors are above. Set from the soft limit before the tool starts.
 extern Int VG_(fd_hard_limit);
 
-// The result of a call that has failed; likewise exported.
+// Make the result of a failed system call; exported by libcoregrind too.
 extern SysRes VG_(mk_SysRes_Error)(UWord error);
 
-// --vgdb: 0: no, 1: yes, 2: full; the program may change it. In every release since 3.7.
+// --vgdb: 0 no, 1 yes, 2 full; the program may change it. In every release since 3.7.
 extern UInt VG_(clo_vgdb);
 
-// --smc-check: for which code each superblock looks whether it is still what it was. In every release since 3.5.
+// --smc-check selects the code for which each superblock checks that it is unchanged. In every release since 3.5.
 extern UInt VG_(clo_smc_check);
 #define JM_SMC_ALL 2u
 
-// What --sim-hints has asked for, a bit each; lax-ioctls is the first.
+// --sim-hints, one bit per hint; lax-ioctls is the first.
 extern UInt VG_(clo_sim_hints);
 #define JM_LAX_IOCTLS 1u
 

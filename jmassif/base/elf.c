@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// Dynamic symbols and unwind tables of mapped ELF files; see elf.h. The layouts are those of the ELF-64 specification.
+// Dynamic symbols and unwind tables, read from the ELF files as they are mapped in the program. Stripped files keep
+// both. Layouts: the ELF-64 specification. See elf.h.
 
 #include "base/elf.h"
 #include "base/client_memory.h"
@@ -10,11 +11,12 @@
 
 // ---- headers -------------------------------------------------------------------------------------------------
 
-// How many segments are looked at below an address for its file's header. An object's own are a handful; where it is
-// aligned to large pages there are gaps between them, in which others may be mapped.
+// Limit of the search below an address for its file's header. An object has a handful of segments; alignment to large
+// pages leaves gaps between them, in which other mappings may lie.
 #define MAX_SEGMENTS 64
 
-// The ELF header of the file that `inside` is mapped from: the start of its mapping at offset 0, which lies below.
+// Find the ELF header of the file mapped at `inside`: the start of its mapping at offset 0, which lies below. 0 if
+// there is no such mapping.
 static Addr elf_header(Addr inside)
 {
     const NSegment *here = VG_(am_find_nsegment)(inside);
@@ -33,7 +35,7 @@ static Addr elf_header(Addr inside)
     return 0;
 }
 
-// The load bias of the ELF file whose header is mapped at `base`, and the address of its segment of type `type`.
+// Find the load bias of the ELF file with its header at `base`, and the address of its segment of type `type`.
 static Bool find_segment(Addr base, UInt type, Addr *bias, Addr *segment_address)
 {
     Elf64_Ehdr header;
@@ -58,7 +60,7 @@ static Bool find_segment(Addr base, UInt type, Addr *bias, Addr *segment_address
 
 // ---- dynamic symbols -----------------------------------------------------------------------------------------
 
-// The number of entries of the dynamic symbol table, from whichever hash table the file has.
+// Count the dynamic symbols, by whichever hash table the file has.
 static UInt n_dynamic_symbols(Addr hash, Addr gnu_hash)
 {
     UInt n = 0;
@@ -79,7 +81,7 @@ static UInt n_dynamic_symbols(Addr hash, Addr gnu_hash)
     }
     if (n < first)
         return first;
-    // The last chain ends at the entry whose lowest bit is set.
+    // The last chain ends at the first entry with its lowest bit set.
     for (;; n++) {
         UInt value;
         if (!jm_read_uint(chains + (Addr)(n - first) * 4, &value))
@@ -99,7 +101,8 @@ Addr jm_find_dynamic_symbol(Addr inside, const HChar *name)
         Elf64_Dyn entry;
         if (!jm_read_bytes(at, &entry, sizeof entry) || entry.d_tag == DT_NULL)
             break;
-        // The loader adds the bias to these in memory, except on the few systems where it leaves the section read-only.
+        // The loader has added the bias to these values, except on the few systems where it leaves the section
+        // read-only.
         Addr value = entry.d_un.d_ptr < bias ? entry.d_un.d_ptr + bias : entry.d_un.d_ptr;
         if (entry.d_tag == DT_SYMTAB)
             symbols = value;
@@ -128,7 +131,7 @@ Addr jm_find_dynamic_symbol(Addr inside, const HChar *name)
 // ---- unwind tables -------------------------------------------------------------------------------------------
 
 // .eh_frame_hdr (Linux Standard Base, "Exception Frames"): a sorted table of (function start, unwind entry), as offsets
-// from the header itself in the one encoding that linkers write.
+// from the header itself, in the one encoding that linkers write.
 typedef struct {
     UChar version, frame_encoding, count_encoding, table_encoding;
     Int frame_offset;
@@ -138,13 +141,13 @@ typedef struct {
 #define UDATA4         0x03
 #define DATAREL_SDATA4 0x3b
 
-// The tables of the mappings that were asked for last: to find one takes a walk over the object's mappings, and to find
-// that there is none a longer one.
+// Cache of the tables found for recent mappings. Finding a table takes a walk over the object's mappings; finding that
+// it has no table takes a longer one.
 typedef struct {
     Addr start, end; // of the code's mapping
-    Addr table;      // 0: none
+    Addr table;      // 0: the object has no table
     UInt n_entries;
-    Addr last_entry; // of its last function; linkers write them in order
+    Addr last_entry; // the last function's; linkers write entries in order
 } UnwindTable;
 
 #define N_REMEMBERED 16
@@ -176,7 +179,7 @@ static UnwindTable find_unwind_table(Addr ip)
     return found;
 }
 
-// NULL: there is none.
+// Return the table for `ip`; NULL if its object has no table.
 static const UnwindTable *unwind_table_of(Addr ip)
 {
     UInt n = n_unwind_tables < N_REMEMBERED ? n_unwind_tables : N_REMEMBERED;
@@ -194,12 +197,12 @@ static const UnwindTable *unwind_table_of(Addr ip)
     return found->table ? found : NULL;
 }
 
-// The pair of offsets (of a function, of its entry) for `ip`; NULL: there is none.
+// Find the pair of offsets (function, unwind entry) for `ip`; NULL if `ip` is below all functions.
 static const Int *find_entry(const UnwindTable *t, Addr ip)
 {
     const Int *entries = (const Int *)(t->table + sizeof(EhFrameHeader));
     Long wanted = ip - t->table;
-    UInt low = 0, high = t->n_entries; // the last entry that is not above `wanted` lies in [low - 1, high)
+    UInt low = 0, high = t->n_entries; // invariant: the last entry not above `wanted` is in [low - 1, high)
     while (low < high) {
         UInt middle = low + (high - low) / 2;
         if (entries[2 * middle] <= wanted)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// By the processor's own instruction; see kernel.h.
+// System calls by the processor's own instruction, for calls that the core does not offer to tools; see kernel.h.
 
 #include "base/kernel.h"
 
@@ -29,8 +29,8 @@ Long jm_kernel_call(UWord number, UWord a1, UWord a2, UWord a3, UWord a4, UWord 
 #endif
 }
 
-// There is no way -1 of changing which signals are blocked. The kernel finds that after it has read the eight bytes of
-// them.
+// rt_sigprocmask with the invalid `how` -1 changes nothing: the kernel first reads the eight bytes of the set (EFAULT
+// if it cannot), then rejects -1.
 Bool jm_kernel_can_read(Addr address)
 {
     return jm_kernel_call(__NR_rt_sigprocmask, -1, address, 0, 8, 0) != -VKI_EFAULT;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// The table behind kind.h.
+// Properties of each kind, from the list in kind.h.
 
 #include "base/kind.h"
 #include "base/options.h"

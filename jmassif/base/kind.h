@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// The kinds of memory (what sort of memory an account holds) and the side of the board each counts for. The names are
-// those of docs/trace-format.md.
+// Kinds of memory that an account can hold, and the memory space that each counts for: host, device, or neither. The
+// names are those of docs/trace-format.md.
 
 #ifndef JM_KIND_H
 #define JM_KIND_H
@@ -10,7 +10,7 @@
 
 typedef enum { SIDE_HOST, SIDE_DEVICE, SIDE_NONE } Side;
 
-#define JM_KINDS(X) /* id, name, side, its bytes are those of sampled pages (jm_kind_is_sampled) */                    \
+#define JM_KINDS(X) /* id, name, memory space, jm_kind_is_sampled */                                                   \
     X(HEAP, "heap", SIDE_HOST, False)                                                                                  \
     X(HEAP_OVERHEAD, "heap-overhead", SIDE_HOST, False)                                                                \
     X(STACK, "stack", SIDE_HOST, True)                                                                                 \
@@ -30,12 +30,13 @@ typedef enum { SIDE_HOST, SIDE_DEVICE, SIDE_NONE } Side;
 typedef enum { JM_KINDS(JM_KIND_ENUM) N_KINDS } Kind;
 #undef JM_KIND_ENUM
 
-typedef UChar OwnerId; // stack/owner.h says which
+typedef UChar OwnerId; // see stack/owner.h
 
 const HChar *jm_kind_name(Kind kind);
 Side jm_kind_side(Kind kind);
 
-// Its bytes are those of resident pages, as of the last sample (pages.h). Stacks are too, unless --stacks=yes.
+// Return whether the kind's bytes are resident pages as of the last sample (pages/pages.h). Stacks are sampled unless
+// --stacks=yes counts them.
 Bool jm_kind_is_sampled(Kind kind);
 
 #endif

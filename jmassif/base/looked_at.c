@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// Ranges of looks, joined by where they start, and given back to the kernel; see looked_at.h.
+// Ranges that the recorder has read in mapped files, joined by their start, and released by madvise; see looked_at.h.
 
 #include "base/looked_at.h"
 #include "base/kernel.h"
 
-// A look at something new touches up to 64 KiB around it, for the kernel maps what it has of a file in such pieces. So
-// often, what is not let go of stays a few megabytes; and what has to come back costs nothing that can be measured.
+// The kernel maps up to 64 KiB of a file around each newly touched page. At this rate unreleased pages stay a few
+// megabytes, and reading released pages again has no measurable cost.
 #define LOOKS_UNTIL_LET_GO 256
 
 #define N_RANGES 32
 static struct {
     Addr start, end;
-    ULong dev, ino; // of the file
+    ULong dev, ino; // of the mapped file
 } ranges[N_RANGES];
 static UInt n_ranges, n_looks;
 
@@ -43,7 +43,8 @@ void jm_looked_at(Addr start, Addr end)
 #define BIT_SWAPPED 62
 #define BIT_PRESENT 63
 
-// Whether no page from `start` to before `end` is the process's own: written to, as by a debugger, it would be lost.
+// Return whether all pages in [start, end) are as in the file. Releasing a modified one, as a debugger writes, would
+// lose it.
 static Bool is_as_in_file(Int pagemap, Addr start, Addr end)
 {
     static ULong entries[512];
@@ -70,12 +71,12 @@ void jm_looked_at_let_go(void)
         return;
     SysRes opened = VG_(open)("/proc/self/pagemap", VKI_O_RDONLY, 0);
     for (UInt i = 0; i < n_ranges && !sr_isError(opened); i++) {
-        // The mapping may have gone, and another come.
+        // Another mapping may have replaced this one.
         const NSegment *segment = VG_(am_find_nsegment)(ranges[i].start);
         if (!segment || segment->kind != SkFileC || segment->hasW || segment->dev != ranges[i].dev ||
             segment->ino != ranges[i].ino)
             continue;
-        // Of a page that is shared with something else the program may have need.
+        // Keep partial pages at both ends: the program may need the rest of them.
         Addr start = VG_PGROUNDUP(ranges[i].start);
         Addr end = ranges[i].end <= segment->end ? VG_PGROUNDDN(ranges[i].end) : segment->end + 1;
         if (start < end && is_as_in_file((Int)sr_Res(opened), start, end))

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// What of the program's files only the recorder looks at. An unwind table is mapped with its library; the program reads
-// it when it throws an exception, and the recorder reads nearly all of it: 20 MB for `import torch`. These pages would
-// count as the library's, and as the process's, though the program alone has none of them. So they are let go of now
-// and then. They are a file's, unchanged, and come back when somebody looks at them.
+// Release of file pages that only the recorder touched. An unwind table is mapped with its library; the program reads
+// it when it throws an exception, but the recorder reads nearly all of it: 20 MB for `import torch`. These pages would
+// count as resident memory of the library and of the process. They are unmodified file pages and come back at the next
+// access.
 
 #ifndef JM_LOOKED_AT_H
 #define JM_LOOKED_AT_H
 
 #include "base/compat.h"
 
-// The recorder has read from `start` to before `end`, in the mapping of a file that holds `start`.
+// Note that the recorder has read [start, end), in the file mapping that holds `start`.
 void jm_looked_at(Addr start, Addr end);
 
-// Lets go of what was looked at, but for pages that are not as the file has them.
+// Release the pages noted so far, except modified ones.
 void jm_looked_at_let_go(void);
 
 #endif

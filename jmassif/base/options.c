@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// The option table. Options that massif has keep their names and meanings.
+// Command-line options of the recorder: defaults, parsing and the usage text. Options that massif has keep their names
+// and meanings.
 
 #include "base/options.h"
 
 Options jm_options;
 
-// What --pages-as-heap and --peak-inaccuracy asked for: accepted, but jmassif has better ways.
+// massif's --pages-as-heap and --peak-inaccuracy: accepted and ignored, with a note.
 static Bool pages_as_heap;
 static double peak_inaccuracy = -1;
 static double low_memory = 5; // percent
 
-// The functions that allocate on behalf of their callers, by the names massif knows them by. Those of the preload
-// library are passed over anyway.
+// Functions that allocate for their callers, by massif's names for them. Those of the preload library are always
+// skipped.
 static const HChar *const default_alloc_fns[] = {
     "malloc",
     "calloc",
@@ -73,7 +74,7 @@ void jm_options_init(void)
         add_name(jm_options.alloc_fns, default_alloc_fns[i]);
 }
 
-// "64KiB", "64k", "65536": bytes. Stops the run on anything else.
+// Parse "64KiB", "64k" or "65536" into bytes; exit on anything else.
 static ULong parse_bytes(const HChar *arg, const HChar *text)
 {
     HChar *end;
@@ -89,7 +90,7 @@ static ULong parse_bytes(const HChar *arg, const HChar *text)
             if (VG_STREQ(end, units[i].suffix))
                 unit = units[i].unit;
     }
-    // What does not fit into the number would be another size.
+    // Reject a size above 64 bits, which would wrap to another size.
     if (!unit || end - text > 19 || n > ~0ULL / unit)
         VG_(fmsg_bad_option)(arg, "expected a size such as 65536, 64KiB or 1MiB\n");
     return n * unit;

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// An array for each module that has asked, and a list of these arrays; see per_thread.h.
+// One array of records per module, indexed by thread number, and a list of these arrays, so that a thread's end reaches
+// each of them; see per_thread.h.
 
 #include "base/per_thread.h"
 
-static PerThread *all; // that have records
+static PerThread *all; // only modules with records
 
 void jm_per_thread_start(PerThread *kept)
 {

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// The hash as FIPS 180-4 gives it, in its words: a message schedule of 64 words, and a round for each.
+// SHA-256 after FIPS 180-4 and in its terms: a message schedule of 64 words, and a round for each. A Valgrind tool
+// cannot link a library for it.
 
 #include "base/sha256.h"
 
-// FIPS 180-4, 4.2.2: of the cube roots of the first 64 primes.
+// FIPS 180-4, 4.2.2: fractional parts of the cube roots of the first 64 primes.
 static const UInt round_constants[64] = {
     0x428a2f98, 0x71374491, 0xb5c0fbcf, 0xe9b5dba5, 0x3956c25b, 0x59f111f1, 0x923f82a4, 0xab1c5ed5,
     0xd807aa98, 0x12835b01, 0x243185be, 0x550c7dc3, 0x72be5d74, 0x80deb1fe, 0x9bdc06a7, 0xc19bf174,
@@ -34,7 +35,7 @@ static void add_block(Sha256 *hash)
         UInt sigma1 = rotated(late, 17) ^ rotated(late, 19) ^ late >> 10;
         schedule[i] = schedule[i - 16] + sigma0 + schedule[i - 7] + sigma1;
     }
-    UInt s[8]; // a to h of the standard
+    UInt s[8]; // the working variables a to h of the standard
     VG_(memcpy)(s, hash->state, sizeof s);
     for (UInt i = 0; i < 64; i++) {
         UInt sum1 = rotated(s[4], 6) ^ rotated(s[4], 11) ^ rotated(s[4], 25);
@@ -53,7 +54,7 @@ static void add_block(Sha256 *hash)
 
 void jm_sha256_begin(Sha256 *hash)
 {
-    // 5.3.3: of the square roots of the first eight primes.
+    // 5.3.3: fractional parts of the square roots of the first eight primes.
     static const UInt start[8] = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
                                   0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
     VG_(memcpy)(hash->state, start, sizeof start);

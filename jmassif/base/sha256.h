@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// SHA-256 (FIPS 180-4), by which a reader of the trace knows a file again. Not on the path of an allocation.
+// SHA-256 (FIPS 180-4), by which a reader of the trace recognises a file. Never called on the path of an allocation.
 
 #ifndef JM_SHA256_H
 #define JM_SHA256_H

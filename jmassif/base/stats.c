@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// Prints what the recorder keeps; see stats.h.
+// The recorder's own memory for --stats=yes: modules print their rows here, and the sum follows; see stats.h.
 
 #include "base/stats.h"
 

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// The recorder's own memory, for --stats=yes. Each module that keeps much tells what it keeps; the names are the cost
-// centres by which --profile-heap=yes lists the same memory as Valgrind's allocator knows it.
+// The recorder's own memory, for --stats=yes. Each module with large tables prints them; the names are the cost centres
+// under which --profile-heap=yes lists the same memory in Valgrind's allocator.
 
 #ifndef JM_STATS_H
 #define JM_STATS_H
 
 #include "base/table.h"
 
-// One row: `n` things of some kind in `bytes`, as they were asked for from the allocator. `what` is their plural.
+// Print one row: `n` objects in `bytes`, as requested from the allocator. `what` is their plural.
 void jm_stats_row(const HChar *centre, const HChar *what, ULong n, SizeT bytes);
 
 void jm_stats_table(const HChar *what, const Table *t);
-void jm_stats_index(const Index *x); // its entries are counted with their table
-void jm_stats_array(const HChar *centre, const HChar *what, const XArray *a, SizeT each); // NULL: none yet
+void jm_stats_index(const Index *x); // entries are counted with their table
+void jm_stats_array(const HChar *centre, const HChar *what, const XArray *a, SizeT each); // `a` may be NULL
 
-// Lets each of `tellers`, which end with NULL, tell its part, and prints the sum.
+// Call each function of a NULL-terminated list, each of which prints its rows, and print the sum.
 typedef void (*TellStats)(void);
 void jm_stats_print(const TellStats *tellers);
 

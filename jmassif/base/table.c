@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// Storage shared by the tables of frames, nodes and accounts; see table.h for why it is made of chunks.
+// Growth of the tables (frames, nodes, accounts) and of their hash indexes; see table.h for the reason of the chunks.
 
 #include "base/table.h"
 
@@ -9,7 +9,7 @@ UInt jm_table_add(Table *t)
     UInt i = t->n++;
     UInt chunk = i >> JM_CHUNK_BITS;
     if (chunk >= t->n_chunks) {
-        if (!(chunk & (chunk - 1))) // a power of two, or the first: room for as many again
+        if (!(chunk & (chunk - 1))) // a power of two, or the first: double the array
             t->chunks = VG_(realloc)(t->name, t->chunks, (chunk ? 2 * chunk : 1) * sizeof *t->chunks);
         t->chunks[chunk] = VG_(calloc)(t->name, JM_CHUNK, t->record_bytes);
         t->n_chunks = chunk + 1;
@@ -30,7 +30,7 @@ void jm_index_grow(Index *x, ULong (*hash_of)(UInt entry))
     UInt capacity = old_capacity ? old_capacity * 2 : 1024;
     x->slots = VG_(calloc)(x->name, capacity, sizeof *x->slots);
     x->mask = capacity - 1;
-    x->limit = capacity / 4 * 3; // where linear probing starts to cost
+    x->limit = capacity / 4 * 3; // beyond it linear probing slows down
     for (UInt i = 0; i < old_capacity; i++) {
         if (old[i] == 0)
             continue;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// A growing table of records whose addresses never change. Records live in chunks that are allocated once, so growth
-// copies nothing and never needs twice the memory: on a 4 GB board the recorder must not be what fills it.
+// A growing table of records with stable addresses. Records are in chunks that are allocated once, so growth copies
+// nothing and never needs twice the memory: the recorder must not fill a board of 4 GB.
 
 #ifndef JM_TABLE_H
 #define JM_TABLE_H
@@ -16,7 +16,7 @@ typedef struct {
     SizeT record_bytes;
     UChar **chunks;
     UInt n_chunks;
-    UInt n; // records in use; record 0 is never handed out, so 0 can mean "none"
+    UInt n; // records in use, reserved record 0 included: index 0 can mean "no record"
 } Table;
 
 #define JM_TABLE(name, type)                                                                                           \
@@ -24,10 +24,10 @@ typedef struct {
         (name), sizeof(type), NULL, 0, 1                                                                               \
     }
 
-// Appends a zeroed record and returns its index (from 1).
+// Append a zeroed record and return its index (from 1).
 UInt jm_table_add(Table *t);
 
-// Takes back the record that was added last.
+// Remove the last record.
 void jm_table_drop_last(Table *t);
 
 static inline void *jm_table_at(const Table *t, UInt i)
@@ -35,13 +35,13 @@ static inline void *jm_table_at(const Table *t, UInt i)
     return t->chunks[i >> JM_CHUNK_BITS] + (SizeT)(i & (JM_CHUNK - 1)) * t->record_bytes;
 }
 
-// An index from a 64-bit hash to record numbers; open addressing, 4 bytes a slot. The caller compares keys.
+// Hash index: 64-bit hashes to record numbers, open addressing, 4 bytes per slot. The caller compares keys.
 typedef struct {
     const HChar *name;
     UInt *slots; // 0: free
     UInt mask;   // capacity - 1
     UInt used;
-    UInt limit; // of `used`; then it grows
+    UInt limit; // grows when `used` reaches it
 } Index;
 
 #define JM_INDEX(name)                                                                                                 \
@@ -49,7 +49,7 @@ typedef struct {
         (name), NULL, 0, 0, 0                                                                                          \
     }
 
-// Makes room for one more entry. `hash_of` recomputes an entry's hash when the index grows.
+// Double the index. `hash_of` recomputes the hash of an entry.
 void jm_index_grow(Index *x, ULong (*hash_of)(UInt entry));
 
 static inline void jm_index_reserve(Index *x, ULong (*hash_of)(UInt entry))
@@ -58,8 +58,8 @@ static inline void jm_index_reserve(Index *x, ULong (*hash_of)(UInt entry))
         jm_index_grow(x, hash_of);
 }
 
-// A place among 2 to the `bits`: multiplicative hashing by the golden ratio (Knuth). Weaker than jm_hash, and a single
-// multiplication to wait for.
+// Map a key to one of 2^bits slots: multiplicative hashing by the golden ratio (Knuth). Weaker than jm_hash, but a
+// single multiplication.
 static inline UInt jm_place(ULong key, UInt bits)
 {
     return key * 0x9e3779b97f4a7c15ULL >> (64 - bits);
@@ -67,7 +67,7 @@ static inline UInt jm_place(ULong key, UInt bits)
 
 static inline ULong jm_hash(ULong a)
 {
-    // The finaliser of SplitMix64 (Steele, Lea, Flood 2014): full avalanche in five operations.
+    // Finaliser of SplitMix64 (Steele, Lea, Flood 2014): full avalanche in five operations.
     a ^= a >> 30;
     a *= 0xbf58476d1ce4e5b9ULL;
     a ^= a >> 27;

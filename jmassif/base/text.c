@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// Texts, with the few calls that a Valgrind tool has; see text.h.
+// Files, globs and UTF-8, with the few string functions that a Valgrind tool has; see text.h.
 
 #include "base/text.h"
 
@@ -36,7 +36,7 @@ Bool jm_text_each_line(const HChar *path, void (*each)(const HChar *line, void *
     Int fd = VG_(fd_open)(path, VKI_O_RDONLY, 0);
     if (fd < 0)
         return False;
-    HChar buffer[8192]; // more than a path and what /proc says before it; a longer line is cut into pieces
+    HChar buffer[8192]; // a path and the fields of /proc before it fit; a longer line arrives in pieces
     SizeT used = 0;
     Int n;
     do {
@@ -62,7 +62,7 @@ Bool jm_text_each_line(const HChar *path, void (*each)(const HChar *line, void *
     return n == 0;
 }
 
-// Whether one character fits what stands in the pattern. `*n`: how much of the pattern that is.
+// Match one character against the pattern's head; `*n` is the length of that head.
 static Bool fits_one(const HChar *pattern, HChar stop, HChar c, UInt *n)
 {
     *n = 1;
@@ -75,7 +75,7 @@ static Bool fits_one(const HChar *pattern, HChar stop, HChar c, UInt *n)
     return *pattern == c;
 }
 
-// When nothing fits any more, only the last star can take more: what those before it took is as good as any.
+// On a mismatch, extend only the last star: a longer match of an earlier one never helps.
 Bool jm_text_fits(const HChar *pattern, HChar stop, const HChar *text)
 {
     const HChar *after_star = NULL, *taken = NULL;
@@ -112,8 +112,8 @@ Bool jm_text_matches(const HChar *glob, const HChar *text)
 
 UInt jm_text_put_utf8(HChar *to, UInt code_point)
 {
-    static const UInt ends[JM_UTF8_BYTES] = {0x80, 0x800, 0x10000, 0x110000}; // of what 1, 2, … bytes hold
-    static const UChar marks[JM_UTF8_BYTES] = {0, 0xc0, 0xe0, 0xf0};          // of the first byte
+    static const UInt ends[JM_UTF8_BYTES] = {0x80, 0x800, 0x10000, 0x110000}; // first code point beyond 1, 2, … bytes
+    static const UChar marks[JM_UTF8_BYTES] = {0, 0xc0, 0xe0, 0xf0};          // leading bits of the first byte
     UInt n = 0;
     while (n < JM_UTF8_BYTES && code_point >= ends[n])
         n++;

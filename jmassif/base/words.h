@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// Bytes compared and copied in words, wherever they lie: the core's own functions go byte by byte where two places are
-// not aligned alike, as records of a file are not.
+// Comparison and copying in words at any alignment. The core's functions go byte by byte if two places are aligned
+// differently, as records of a file are.
 
 #ifndef JM_WORDS_H
 #define JM_WORDS_H
@@ -22,7 +22,8 @@ static inline Bool jm_words_same(const void *a, const void *b, SizeT n_bytes)
     return True;
 }
 
-// To another place. The compiler must not make a call of memcpy of it, which the core brings.
+// Copy between places that do not overlap. The barrier keeps the compiler from calling memcpy, which would be the
+// core's.
 static inline void jm_words_copy(void *to, const void *from, SizeT n_bytes)
 {
     UChar *p = to;
