@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// Structures of ioctls and what is odd about them; see call.h. A structure is copied when the call begins and when it
-// has ended, so that decoders read both at leisure and need not care whether the program's memory can be read.
+// Structures of ioctls, and counters of deviations from the drivers' headers; see call.h. A structure is copied before
+// and after the call, so that decoders read its fields without checking the program's memory each time.
 
 #include "driver/call.h"
 #include "base/client_memory.h"
@@ -67,7 +67,7 @@ Bool jm_driver_ask(UWord fd, UInt command, void *argument, Bool *is_unknown)
     return result == 0;
 }
 
-// ---- oddities --------------------------------------------------------------------------------------------------
+// ---- deviations ------------------------------------------------------------------------------------------------
 
 static ULong counts[N_ODD];
 
@@ -80,8 +80,7 @@ void jm_driver_count(Odd what)
     counts[what]++;
 }
 
-// Which ones were unknown: a new release's ioctl shows itself by its number. A program that tries them all is counted
-// beyond the table only in the sum.
+// Unknown ioctls by number, to identify those of a new release. Beyond MOST_UNKNOWN numbers only the sum counts them.
 #define MOST_UNKNOWN 32
 static struct {
     const HChar *driver;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// An ioctl on a driver's device, as its decoder sees it: the structure that the program passed, before the call and
-// after it. The decoders are nvmap.c and gpu.c (Tegra) and rm.c (elsewhere, and Tegra from Thor on); this is all that
-// they may ask of a call, and driver.c, which follows the system calls, knows the decoders.
+// An ioctl on a driver's device, as its decoder sees it: the structure that the program passed, before and after the
+// call. The decoders are nvmap.c and gpu.c (Tegra) and rm.c (elsewhere, and Tegra from Thor on). They see a call only
+// through this header; driver.c follows the system calls and knows the decoders. Sizes are in bytes.
 
 #ifndef JM_DRIVER_CALL_H
 #define JM_DRIVER_CALL_H
@@ -10,27 +10,27 @@
 #include "base/compat.h"
 #include "driver/file.h"
 
-// No structure that is looked into as a whole is larger: VID_HEAP_CONTROL's.
+// Room for the largest structure that is decoded as a whole, VID_HEAP_CONTROL's of 184 bytes.
 #define JM_DRIVER_STRUCT_BYTES 192
 
-// An ioctl under way. Its structure as it was before the call, because drivers return results in the same fields.
+// An ioctl under way. `in` is a copy, because drivers return results in the same fields.
 typedef struct {
     DriverFile *file;
     UWord fd;
     UInt command;
     UWord argument;
-    SizeT n_bytes; // of the structure
+    SizeT n_bytes; // size of the structure; 0: none, or unreadable
     UChar in[JM_DRIVER_STRUCT_BYTES];
     UChar out[JM_DRIVER_STRUCT_BYTES]; // after the call
-    DriverFile *taken;                 // a decoder's own, between before and after
+    DriverFile *taken;                 // for the decoder, from before the call to after it
     UInt taken_id;
 } DriverCall;
 
-// Reads the structure. `n_bytes` 0: as many as the command's number says.
+// Copy the structure before and after the call. `n_bytes` 0: the command's number has the size.
 void jm_driver_call_begins(DriverCall *call, DriverFile *file, const UWord *args, SizeT n_bytes);
 void jm_driver_call_ended(DriverCall *call);
 
-// Fields of the structure; 0 beyond its end.
+// Fields of the structure by offset; 0 beyond its end.
 UInt jm_driver_in32(const DriverCall *call, UInt offset);
 ULong jm_driver_in64(const DriverCall *call, UInt offset);
 UInt jm_driver_out32(const DriverCall *call, UInt offset);
@@ -41,21 +41,22 @@ static inline ULong jm_driver_whole_pages(ULong bytes)
     return (bytes + VKI_PAGE_SIZE - 1) & ~(ULong)(VKI_PAGE_SIZE - 1);
 }
 
-// An ioctl of the recorder's own on a descriptor of the program. False: it failed.
+// Issues an ioctl of the recorder's own on a descriptor of the program. False if it failed; `*is_unknown` is set if the
+// driver does not know the command (ENOTTY).
 Bool jm_driver_ask(UWord fd, UInt command, void *argument, Bool *is_unknown);
 
-// What is not as the drivers' headers have it is counted, and told at the end.
+// Deviations from the drivers' headers; the trace has their counters.
 typedef enum {
-    ODD_UNKNOWN_IOCTL,  // of a device that is decoded
-    ODD_UNKNOWN_HANDLE, // freed or used, but never seen made
-    ODD_UNREADABLE,     // the structure
-    ODD_STALE,          // a handle that was given out again without our seeing its end
-    ODD_SIZE_DIFFERS,   // the driver says another size than was asked for
+    ODD_UNKNOWN_IOCTL,  // on a decoded device
+    ODD_UNKNOWN_HANDLE, // freed or used, but its creation was not seen
+    ODD_UNREADABLE,     // the ioctl's structure
+    ODD_STALE,          // a handle that was reused, though its end was not seen
+    ODD_SIZE_DIFFERS,   // the driver reports another size than was requested
     N_ODD
 } Odd;
 void jm_driver_count(Odd what);
 
-// An ioctl that has succeeded and that is none of those which the decoder knows: also counted by its number.
+// Counts a successful ioctl that the decoder does not know, in total and by its number.
 void jm_driver_unknown(const DriverCall *call, UInt command);
 
 void jm_driver_calls_write_counters(void);

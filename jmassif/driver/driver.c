@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// System calls on the drivers' devices; see driver.h. This file knows the decoders, by the device that a descriptor is
-// of, and hands them the ioctls (call.h); they know nothing of it. A program that has no such descriptor pays a
+// System calls on the drivers' devices; see driver.h. This file chooses the decoder by the device of a descriptor and
+// hands it the ioctls (call.h); the decoders do not know this file. A program without such a descriptor pays one
 // comparison per call.
 //
-// What a call ends (close, FREE) leaves its table before the call, and comes back if it fails: as soon as the kernel is
-// done, another thread may be given the same number.
+// A number that a call releases (close, FREE) leaves its table before the call and returns if the call fails: once the
+// kernel has released it, another thread may get the same number.
 
 #include "driver/driver.h"
 #include "base/client_memory.h"
@@ -34,7 +34,7 @@ typedef struct {
     Bool is_active;
     UInt number;
     UWord fd;
-    DriverFile *file; // held while the call is under way; of close: taken
+    DriverFile *file; // a reference for the time of the call; close takes the descriptor's own
     DriverCall call;
 } Pending;
 
@@ -46,7 +46,7 @@ static void forget_pending(ThreadId tid, void *record, ThreadEnd how)
 
 static PerThread pending = JM_PER_THREAD("jm.driver", Pending *, forget_pending);
 
-// NULL: the thread has never called a driver.
+// NULL before the thread's first call on a device.
 static inline Pending *pending_of(ThreadId tid)
 {
     return jm_per_thread_has_any(&pending) ? *JM_OF_THREAD(&pending, Pending *, tid) : NULL;
@@ -87,7 +87,7 @@ static Bool find_device(const HChar *path, FileType *type)
     return False;
 }
 
-// By the path that was opened, or where the kernel says that it led.
+// Recognises a device by the path that was opened, or by the path that a symbolic link led to.
 static void device_opened(ThreadId tid, Addr path_address, UWord fd)
 {
     HChar path[64], link[32];
@@ -120,11 +120,11 @@ static Pending *start(ThreadId tid, DriverFile *file, UInt number, UWord fd)
     return p;
 }
 
-// Who decodes the ioctls on a file of the type.
+// Decoders of ioctls by type of file.
 static const struct {
     void (*before)(ThreadId tid, DriverCall *call);
     void (*after)(ThreadId tid, DriverCall *call, SysRes result);
-    SizeT n_bytes; // that a structure begins with, where the command's number does not say how many there are
+    SizeT n_bytes; // to copy of a structure; 0: the command's number has its size
 } decoders[N_FILE_TYPES] = {
     [FILE_NVMAP] = {jm_nvmap_before, jm_nvmap_after, 0},
     [FILE_GPU_CONTROL] = {NULL, jm_gpu_after, 0},
@@ -200,7 +200,7 @@ static void fd_duplicated(ThreadId tid, UWord from, UWord to)
         jm_driver_file_release(tid, file);
 }
 
-// A call that may concern descriptors or mappings that are there.
+// Calls without a pending record that change descriptors or mappings.
 static void after_other(ThreadId tid, UInt number, const UWord *args, UWord result)
 {
     switch (number) {
@@ -240,8 +240,8 @@ static void after_other(ThreadId tid, UInt number, const UWord *args, UWord resu
     }
 }
 
-// What the thread had begun, when it makes another call before that one has ended: a signal came, whose handler runs
-// first, and then the call is made again. Until then nothing has happened.
+// Ends a pending call as failed when its thread makes another call first: a signal's handler runs, and the interrupted
+// call, which has had no effect, is made again.
 static void interrupted(ThreadId tid)
 {
     Pending *p = pending_of(tid);
@@ -339,7 +339,7 @@ void jm_driver_after_syscall(ThreadId tid, UInt number, const UWord *args, SysRe
 void jm_driver_init(void)
 {
     own = jm_driver_map_new();
-    // The core's warnings about ioctls that it does not know are about checks that are not done here.
+    // The core warns of unknown ioctls for the sake of definedness checks, which this tool does not make.
     if (jm_options.driver)
         VG_(clo_sim_hints) |= JM_LAX_IOCTLS;
     jm_nvmap_init();

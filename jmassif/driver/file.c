@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// Files of the driver and their descriptors; see file.h. A file counts who refers to it, as the kernel's does, and ends
-// with the last: a buffer outlives its descriptor for as long as a handle or a mapping needs it. Descriptors are few
-// and looked up at each system call that has one, so they are in a hash table by their number.
+// Files of the driver and their descriptors; see file.h. Files count references like the kernel's: a buffer outlives
+// its descriptor while a handle or a mapping refers to it. Descriptors are few, but looked up at every system call that
+// takes one, so a hash table has them by number.
 
 #include "driver/file.h"
 #include "base/kernel.h"
@@ -68,7 +68,7 @@ DriverFile *jm_driver_fd(UWord fd)
     return d ? d->file : NULL;
 }
 
-// A buffer is known again by its inode where the kernel gives each its own (from 5.3 on).
+// Identifies a buffer behind another descriptor. Kernels before 5.3 give all buffers one inode.
 static void remember_inode(UWord fd, DriverFile *file)
 {
     struct vg_stat found;
@@ -105,16 +105,16 @@ DriverFile *jm_driver_fd_take(UWord fd)
     return file;
 }
 
-// What the core keeps for itself above its limit (m_main.c).
+// Descriptors above its limit that the core reserves for itself (m_main.c).
 #define CORES_OWN 12
 
 static struct vki_rlimit started_with, raised;
 
-// Descriptors of the core's, and of the trace, that were above its limit before that was raised: the program must not
-// close them, nor put others in their place.
+// Descriptors of the core and of the trace, which were above the core's limit until it was raised. The program must not
+// close or replace them.
 static UWord protected[4 * CORES_OWN];
 static UInt n_protected;
-static Int limit_for_all; // while the core is told another one for a call
+static Int limit_for_all; // the core's limit, while it is lowered for one call; else 0
 
 static void protect(UWord first, UWord end, UWord not_this)
 {
@@ -138,7 +138,7 @@ void jm_driver_fd_allow(UWord fd)
     struct vki_rlimit limit;
     if (fd < (UWord)VG_(fd_hard_limit) || has_failed || VG_(getrlimit)(VKI_RLIMIT_NOFILE, &limit) != 0)
         return;
-    // Not beyond a million, to which a program may close all it has, one by one.
+    // At most 2^20, since a program may close every descriptor up to the limit, one by one.
     UWord most = limit.rlim_max < 1 << 20 ? limit.rlim_max : 1 << 20;
     raised = (struct vki_rlimit){most, limit.rlim_max};
     if (fd + CORES_OWN < most && VG_(setrlimit)(VKI_RLIMIT_NOFILE, &raised) == 0) {
@@ -154,8 +154,7 @@ void jm_driver_fd_allow(UWord fd)
      "jmassif: Valgrind to let the program map and close them; run first:  ulimit -n 65536\n");
 }
 
-// The core refuses what is beyond its limit, so for a call that would hit a protected descriptor it is told a lower
-// one.
+// The core refuses descriptors beyond its limit, so the limit is lowered during a call that would hit a protected one.
 static Bool hits_protected(UInt number, const UWord *args)
 {
     switch (number) {
@@ -185,7 +184,7 @@ void jm_driver_fd_before_syscall(UInt number, const UWord *args)
     }
 }
 
-// What the core has not closed of a range, as it was told a limit in it.
+// Closes the part of a close_range that the lowered limit kept the core from closing.
 static void close_between(UInt first, UInt last, UWord flags)
 {
     if (last >= (UInt)VG_(fd_hard_limit))
@@ -207,7 +206,7 @@ void jm_driver_fd_after_syscall(UInt number, const UWord *args, Bool has_failed)
     if (!started_with.rlim_cur)
         return;
     if (number == __NR_execve || number == __NR_execveat)
-        VG_(setrlimit)(VKI_RLIMIT_NOFILE, &raised); // or it would not have come back
+        VG_(setrlimit)(VKI_RLIMIT_NOFILE, &raised); // an exec returns only if it failed
     if (!limit_for_all)
         return;
     VG_(fd_hard_limit) = limit_for_all;
@@ -241,7 +240,7 @@ DriverFile *jm_driver_file_behind(UWord fd)
         if (file->type != FILE_BUFFER || file->inode != found.ino || file->device != found.dev || !file->inode)
             continue;
         if (same)
-            return NULL; // a kernel that gives all buffers one inode
+            return NULL; // the kernel gives all buffers one inode
         same = file;
     }
     return same;

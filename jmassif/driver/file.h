@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// Open file descriptions of the driver's devices and buffers, and which of the program's descriptors refer to them. A
-// description lives while anything refers to it: descriptors, mappings, a device's own handles. What ends with it is
-// for the decoder of its type to say, so that this file knows of none of them.
+// Open file descriptions of the driver's devices and buffers, and the program's descriptors of them. A description
+// lives while descriptors, mappings or a device's handles refer to it. The decoder of its type registers a callback for
+// its end, so that this file does not depend on decoders. Sizes are in bytes.
 
 #ifndef JM_DRIVER_FILE_H
 #define JM_DRIVER_FILE_H
@@ -25,46 +25,48 @@ typedef enum {
 } FileType;
 
 typedef struct DriverFile {
-    struct DriverFile *next, *previous; // of all
+    struct DriverFile *next, *previous; // in the list of all files
     FileType type;
     UInt n_references;
-    void *object;         // the decoder's
-    ULong bytes;          // of a buffer: whole pages
-    DriverMemory *memory; // of a buffer; NULL: it has none, or none of its own
-    ULong device, inode;  // of a buffer that has had a descriptor
-    ULong attached;       // of the resource manager: the object that a mapping of the file is to show
+    void *object;         // owned by the decoder
+    ULong bytes;          // size of a buffer, in whole pages
+    DriverMemory *memory; // of a buffer; NULL: none yet, or not its own
+    ULong device, inode;  // of a buffer once it has had a descriptor
+    ULong attached;       // the RM object that a mapping of the file shows; 0: not set (rm.c)
 } DriverFile;
 
+// A new file has no references; releasing the last one frees it.
 DriverFile *jm_driver_file_new(FileType type);
 void jm_driver_file_hold(DriverFile *file);
 void jm_driver_file_release(ThreadId tid, DriverFile *file);
 
-// Called when the last reference of a file of the type is gone: ends what the file has kept alive.
+// Registers the callback that ends what a file of the type has kept alive, when its last reference is gone.
 void jm_driver_file_on_end(FileType type, void (*end)(ThreadId tid, DriverFile *file));
 
-// The program's descriptors. Setting one drops what it was; taking it leaves its reference to the caller.
-DriverFile *jm_driver_fd(UWord fd); // NULL: of no interest
+// The program's descriptors. Setting one holds the file and releases the one before; taking it passes its reference to
+// the caller.
+DriverFile *jm_driver_fd(UWord fd); // NULL: not a driver's file
 void jm_driver_fd_set(ThreadId tid, UWord fd, DriverFile *file);
 DriverFile *jm_driver_fd_take(UWord fd);
 
-// Lets the program use a descriptor that the core would refuse: r32's nvmap gives out descriptors beyond any limit,
-// from 1024 on, and the core's is the usual soft limit of 1024.
+// Lets the program use a descriptor that the core would refuse: r32's nvmap returns descriptors from 1024 on, whatever
+// the limit, and the core's limit is the usual soft limit of 1024.
 void jm_driver_fd_allow(UWord fd);
 
-// Around each system call of the program, once that has been done: the core's own descriptors stay beyond its reach,
-// and a new program has the limit that this one was started with.
+// Call around each system call of the program. Once the limit was raised, they keep the core's descriptors out of the
+// program's reach, and restore the original limit for exec.
 void jm_driver_fd_before_syscall(UInt number, const UWord *args);
 void jm_driver_fd_after_syscall(UInt number, const UWord *args, Bool has_failed);
 
-// Drops those from `first` to `last` that the program has no more.
+// Drops the descriptors from `first` to `last` that are no longer open.
 void jm_driver_fds_check(ThreadId tid, UWord first, UWord last);
 
-// The live buffer that a descriptor of unknown origin refers to, by what the kernel says of it; NULL: none.
+// The live buffer behind a descriptor of unknown origin, by device and inode; NULL: none, or not unique.
 DriverFile *jm_driver_file_behind(UWord fd);
 
-extern UInt jm_driver_n_fds; // that are of interest
+extern UInt jm_driver_n_fds; // descriptors of driver files
 
 UInt jm_driver_n_files(FileType type);
-void jm_driver_files_stats(void); // tells what it keeps (stats.h)
+void jm_driver_files_stats(void); // rows for --stats=yes
 
 #endif

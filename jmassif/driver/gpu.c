@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// nvgpu, the GPU's driver on Tegra (r32 to r36). It commits nothing that an ioctl tells the size of, but maps nvmap's
-// buffers into the GPU's address spaces: that keeps them alive, and says which memory a device pointer lies in. Page
-// tables and the contexts' own memory are the kernel's: the channels and address spaces that need them are counted.
+// nvgpu, the GPU's driver on Tegra (r32 to r36). It maps nvmap's buffers into the GPU's address spaces, which keeps the
+// buffers alive and gives the memory behind a device pointer. Page tables and memory of contexts have no size in any
+// ioctl, so the channels and address spaces that need them are counted instead.
 
 #include "driver/gpu.h"
 #include "base/client_memory.h"
@@ -14,12 +14,12 @@ typedef enum { NEW_FILE, NEW_MEMORY, MAP, UNMAP, BATCH, KEEP } GpuAction;
 typedef struct {
     UInt number;
     UChar action;
-    UChar fd; // where the descriptor is
+    UChar fd; // offset of the descriptor
     UChar type;
     UChar second_fd;
 } GpuCommand;
 
-// Layouts as in the public headers include/uapi/linux/nvgpu.h of r32.7, r35 and r36.
+// Layouts of the public headers include/uapi/linux/nvgpu.h of r32.7, r35 and r36.
 static const GpuCommand commands[] = {
     {0xc0104708, NEW_FILE, .fd = 4, .type = FILE_GPU_SPACE},
     {0xc0404708, NEW_FILE, .fd = 4, .type = FILE_GPU_SPACE},
@@ -30,17 +30,17 @@ static const GpuCommand commands[] = {
     {0xc0284107, MAP, .fd = 8},
     {0xc0084105, .action = UNMAP},
     {0xc020410b, .action = BATCH},
-    {0xc0504880, KEEP, .fd = 12, .second_fd = 16}, // a channel's queue,
+    {0xc0504880, KEEP, .fd = 12, .second_fd = 16}, // a channel's queue
     {0xc0684880, KEEP, .fd = 12, .second_fd = 16},
 };
 
-// The last number of each magic letter in r36's headers. Up to it an ioctl that is none of the above commits nothing,
-// if its number is not one of theirs: then its structure has another size than is known.
+// The last number of each magic letter in r36's headers. An ioctl up to it commits nothing, unless it is in the table
+// above or has the number of a row there with another size.
 static const struct {
     UChar magic, last;
 } known[] = {{'G', 48}, {'A', 14}, {'T', 21}, {'H', 128}};
 
-#define USERMODE_SUBMIT 8 // of a channel's queue: the buffers are the program's
+#define USERMODE_SUBMIT 8 // flag of a channel's queue: the program provides the buffers
 
 static DriverMap *map_of(DriverFile *space)
 {
@@ -49,7 +49,7 @@ static DriverMap *map_of(DriverFile *space)
     return space->object;
 }
 
-// A structure of MAP_BUFFER_EX: descriptor at 8, offset in the buffer 16, bytes 24 (0: the rest), address 32.
+// Structure of MAP_BUFFER_EX: descriptor at 8, offset in the buffer at 16, bytes at 24 (0: the rest), address at 32.
 static void map_buffer(ThreadId tid, DriverFile *space, UInt fd, ULong offset, ULong bytes, Addr address)
 {
     DriverFile *buffer = jm_driver_fd(fd);
@@ -64,7 +64,7 @@ static void map_buffer(ThreadId tid, DriverFile *space, UInt fd, ULong offset, U
     jm_driver_map_add(tid, map_of(space), address, bytes, buffer, buffer->memory);
 }
 
-// (unmaps' address, maps' address, their numbers); a whole structure each
+// (address of unmaps, address of maps, count of each): 8 bytes an unmap, a structure of MAP_BUFFER_EX a map
 static void batch(ThreadId tid, const DriverCall *call)
 {
     for (UInt i = 0; i < jm_driver_in32(call, 16); i++) {
@@ -79,7 +79,7 @@ static void batch(ThreadId tid, const DriverCall *call)
     }
 }
 
-// Buffers that a channel keeps until it ends.
+// Keeps a buffer alive until the channel ends.
 static void keep(ThreadId tid, DriverFile *channel, UInt fd)
 {
     DriverFile *buffer = jm_driver_fd(fd);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// The decoder of nvgpu's devices: address spaces of Tegra's GPU and its channels.
+// The decoder of nvgpu's devices: address spaces and channels of Tegra's GPU.
 
 #ifndef JM_DRIVER_GPU_H
 #define JM_DRIVER_GPU_H

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// Maps of driver memory; see map.h. A map is an array of mappings in order of address, found by halving: a process has
-// some hundreds of them, and looks up more often than it maps. What is mapped over parts of others cuts these.
+// Maps of driver memory; see map.h. A map is a sorted array with binary search: a process has some hundreds of mappings
+// and looks up more often than it maps. A new mapping cuts those that it overlaps, as in the kernel.
 
 #include "driver/map.h"
 #include "base/stats.h"
@@ -14,7 +14,7 @@ typedef struct {
 
 struct DriverMap {
     DriverMap *next;
-    Mapping *mappings; // in order of address; they do not overlap
+    Mapping *mappings; // sorted by address, without overlaps
     UInt n, capacity;
 };
 
@@ -42,7 +42,7 @@ void jm_driver_map_delete(ThreadId tid, DriverMap *map)
     VG_(free)(map);
 }
 
-// The first mapping that ends behind `address`.
+// Index of the first mapping that ends behind `address`.
 static UInt first_after(const DriverMap *map, Addr address)
 {
     UInt low = 0, high = map->n;
@@ -76,7 +76,7 @@ static void remove_mapping(ThreadId tid, DriverMap *map, UInt i)
         jm_driver_file_release(tid, file); // last, because it may end the memory, which changes maps
 }
 
-// Parts the mapping at the address, if there is one around it. Both parts keep the file alive.
+// Splits a mapping around the address. Both parts hold the file.
 static void part_at(DriverMap *map, Addr address)
 {
     UInt i = first_after(map, address);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// Committed memory and what is carved from it; see memory.h.
+// Committed memory and the carves out of it; see memory.h.
 //
-// Some carves have no address: those of a pool's reserve, and of arrays that lie somewhere in a slab. They *float*:
-// when a block with an address needs the room, they move to other slack.
+// Carves without an address (a pool's reserve, arrays somewhere in a slab) *float*: when a block with an address needs
+// their room, they move to other slack.
 
 #include "driver/memory.h"
 #include "ledger/account.h"
@@ -13,30 +13,30 @@
 #include "trace/trace.h"
 
 struct DriverMemory {
-    DriverMemory *next, *previous; // of all live ones, newest first
+    DriverMemory *next, *previous; // list of all live memory, newest first
     AccountId account;             // 0: not recorded
     Kind kind;
     ULong bytes;
     ULong carved;
     UInt n_carves;
-    ThreadId tid; // who committed it,
-    UInt scope;   // in which call
-    Bool is_slab; // of the owner `slack`
+    ThreadId tid; // the thread that committed it,
+    UInt scope;   // and its API call
+    Bool is_slab; // its owner is `slack`
     Bool has_ended;
 };
 
 struct Carve {
-    Carve *next; // of the same block
+    Carve *next; // carve of the same block
     DriverMemory *memory;
     ULong bytes;
-    AccountId account; // of a floating one
+    AccountId account; // of the block
     Bool is_floating;
 };
 
 static DriverMemory *newest;
 static XArray *floating; // of Carve *
 static UInt n_memories;
-static ULong n_uncovered; // blocks for which there was not memory enough
+static ULong n_uncovered; // blocks for which too little memory was found
 
 DriverMemory *jm_driver_memory_commit(ThreadId tid, Kind kind, ULong bytes)
 {
@@ -109,7 +109,7 @@ static Bool can_hold(const DriverMemory *m, AccountId account)
     return (m->kind == KIND_IMPORTED) == is_import(account);
 }
 
-// Part of `m` moves from one account to another, or with `is_new` into a block.
+// Moves up to `bytes` from the account of `m` to that of a block. Returns how many were moved.
 static ULong carve(ThreadId tid, Carve **carves, AccountId account, DriverMemory *m, ULong bytes, Bool is_floating)
 {
     if (bytes > room_in(m))
@@ -145,7 +145,7 @@ static void stop_floating(const Carve *c)
     }
 }
 
-// Any slack but that of `other`.
+// Some memory with slack, except `other`.
 static DriverMemory *slack_for(AccountId account, const DriverMemory *other)
 {
     for (DriverMemory *m = newest; m; m = m->next)
@@ -154,7 +154,7 @@ static DriverMemory *slack_for(AccountId account, const DriverMemory *other)
     return NULL;
 }
 
-// Moves what floats in `m` elsewhere until there is room for `bytes`.
+// Moves floating carves out of `m` until it has room for `bytes`.
 static void make_room(DriverMemory *m, ULong bytes)
 {
     for (Word i = 0; floating && i < VG_(sizeXA)(floating) && room_in(m) < bytes;) {
@@ -167,7 +167,7 @@ static void make_room(DriverMemory *m, ULong bytes)
         ULong moved = bytes - room_in(m);
         moved = moved < c->bytes ? moved : c->bytes;
         moved = moved < room_in(to) ? moved : room_in(to);
-        // Between the two memories' own accounts: the block keeps what it has.
+        // Only the accounts of the two memories change; the block's keeps its bytes.
         jm_ledger_carve(to->account, m->account, moved, False);
         m->carved -= moved;
         to->carved += moved;
@@ -231,7 +231,7 @@ ULong jm_driver_carve(ThreadId tid, Carve **carves, AccountId account, Addr addr
     ULong found = address ? carve_at(tid, carves, account, address, bytes) : 0;
     if (is_anywhere && found < bytes) {
         found += carve_anywhere(tid, carves, account, bytes - found);
-        n_uncovered += found < bytes && !is_import(account); // an import need not be the driver's to tell
+        n_uncovered += found < bytes && !is_import(account); // an import may be unknown to the driver
     }
     return found;
 }
@@ -264,7 +264,7 @@ ULong jm_driver_uncarve(ThreadId tid, Carve **carves, AccountId account)
 
 void jm_driver_memory_after_fork_in_child(void)
 {
-    // Its references are its parent's too: what they keep alive counts there.
+    // The parent holds the same buffers, and its ledger counts them.
     for (DriverMemory *m = newest; m; m = m->next) {
         if (m->account)
             jm_ledger_debit(m->account, m->bytes - m->carved);

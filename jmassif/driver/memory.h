@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// Memory that the kernel's driver has committed for the program: nvmap's buffers and the resource manager's objects. It
-// is what blocks of the CUDA API are made of, so such a block is a transfer out of it: what is left is slack, and
-// driver memory and API blocks together are what the kernel has committed.
+// Memory that the kernel's driver has committed for the program: nvmap's buffers and the resource manager's objects. A
+// block of the CUDA API is carved out of it, as a transfer between accounts. So driver memory and API blocks together
+// are the memory that the kernel has committed; the rest of the driver's is slack. Sizes are in bytes.
 
 #ifndef JM_DRIVER_MEMORY_H
 #define JM_DRIVER_MEMORY_H
@@ -10,27 +10,29 @@
 #include "driver/map.h"
 #include "ledger/ledger.h"
 
-// Memory comes to life, on the account of the thread's stack now. `kind`: KIND_DRIVER, KIND_DRIVER_HOST, KIND_IMPORTED.
+// Credits new memory to the account of the thread's current stack. `kind`: KIND_DRIVER, KIND_DRIVER_HOST,
+// KIND_IMPORTED.
 DriverMemory *jm_driver_memory_commit(ThreadId tid, Kind kind, ULong bytes);
 
-// It is gone. A block that is still made of it ends by itself later: the call that frees both is under way.
+// Ends memory. A block that is still carved out of it ends later, in the same call of the API.
 void jm_driver_memory_end(ThreadId tid, DriverMemory *memory);
 
-// What one block, or a pool's reserve, is made of. NULL: of nothing here.
+// List of the pieces of driver memory behind one block or a pool's reserve; NULL: no piece. The block owns it.
 typedef struct Carve Carve;
 
-// Makes up to `bytes` of `account` out of driver memory, and returns how many it was. Memory is looked for where
-// `address` lies in the maps of map.h. Where it is in none (0: there is no address), `is_anywhere` takes what
-// the thread's call has committed, or else any slack.
+// Moves up to `bytes` out of driver memory to `account`, and returns how many were moved. The memory is found at
+// `address` in the maps of map.h (0: no address). For the rest, `is_anywhere` allows memory that the thread's current
+// call has committed, then any slack.
 ULong jm_driver_carve(ThreadId tid, Carve **carves, AccountId account, Addr address, ULong bytes, Bool is_anywhere);
 
-// Gives it back. Returns how many bytes were not: their memory has ended, so they end with the block.
+// Moves the bytes back, and frees the list. Returns how many remain in `account`, as their memory has ended: the caller
+// debits them with the block.
 ULong jm_driver_uncarve(ThreadId tid, Carve **carves, AccountId account);
 
-// A forked child has none of its parent's.
+// Drops all memory in a forked child: its parent's ledger has it.
 void jm_driver_memory_after_fork_in_child(void);
 
 void jm_driver_memory_write_counters(void);
-void jm_driver_memory_stats(void); // tells what it keeps (stats.h)
+void jm_driver_memory_stats(void); // rows for --stats=yes
 
 #endif

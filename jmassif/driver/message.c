@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// Buffers' descriptors in messages; see message.h. A message is walked before it is sent, when its descriptors are
-// surely the program's, and after it was received. The two are told to be the same by the buffer's inode alone, as the
-// number of the descriptor is a new one.
+// Descriptors of buffers in messages; see message.h. A message is read before it is sent, while its descriptors are
+// still open, and after it was received. The receiver gets a new descriptor, so only the buffer's inode connects the
+// two.
 
 #include "driver/message.h"
 #include "base/client_memory.h"
@@ -15,10 +15,10 @@
 typedef struct {
     DriverFile *file;
     UWord socket;
-    ThreadId sender; // while the call is under way
+    ThreadId sender; // during its sendmsg
 } Sent;
 
-static XArray *sent; // of Sent; NULL: nothing was ever sent
+static XArray *sent; // of Sent; NULL before the first
 
 static void drop_sent(ThreadId tid, Word i)
 {
@@ -57,10 +57,10 @@ static void one_received(ThreadId tid, UWord socket, UInt fd)
 static void each_in_message(ThreadId tid, UWord socket, Addr message, void (*use)(ThreadId tid, UWord socket, UInt fd))
 {
     UWord control, control_bytes;
-    // struct msghdr: name, name's length, vectors, their number, control, its length
+    // struct msghdr: name and length, vectors and count, control at 32 and its length at 40
     if (!jm_read_word(message + 32, &control) || !jm_read_word(message + 40, &control_bytes))
         return;
-    // struct cmsghdr: length, level, type; then the data, and padding to whole words
+    // struct cmsghdr: length, level, type; then data, padded to whole words
     for (UWord at = 0; control && at + 16 <= control_bytes;) {
         UWord bytes;
         UInt level, type, fd;

@@ -1,22 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// Descriptors of buffers that travel in a message (SCM_RIGHTS) between the program's own sockets. What is in a socket,
-// sent and not yet received, keeps its buffer alive like a descriptor. What is sent to another process is that
-// process's from then on.
+// Descriptors of buffers in messages (SCM_RIGHTS) between the program's own sockets. A descriptor that was sent and not
+// yet received keeps its buffer alive. One sent to another process is no longer counted here.
 
 #ifndef JM_DRIVER_MESSAGE_H
 #define JM_DRIVER_MESSAGE_H
 
 #include "base/compat.h"
 
-// Around sendmsg: what is in the message is on its way, unless the call fails.
+// Call around sendmsg. The message's descriptors hold their buffers until received, unless the call fails.
 void jm_driver_before_send(ThreadId tid, UWord socket, Addr message);
 void jm_driver_after_send(ThreadId tid, Bool has_failed);
 
-// After recvmsg: descriptors of known buffers are the program's.
+// Call after recvmsg: sets the program's new descriptors of known buffers.
 void jm_driver_received(ThreadId tid, UWord socket, Addr message);
 
-// What nobody has received is gone.
+// Drops the descriptors that were sent to a socket of the program and not received.
 void jm_driver_socket_closes(ThreadId tid, UWord socket);
 
 #endif

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
 // nvmap, Tegra's memory manager, of L4T r32 to r38. A buffer is created without memory, gets it once by ALLOC, and
-// lives while anything refers to it: handles of a client (which are descriptors on r32, numbers later), descriptors,
-// mappings by the process and by GPUs.
+// lives while anything refers to it: handles of a client (descriptors on r32, numbers later), descriptors, mappings by
+// the process and by GPUs.
 //
-// The kernel tells commands of its release by their whole number, the structure's size included, so a row says all.
+// A command's number includes the size of its structure, so it also identifies the layout of a release.
 
 #include "driver/nvmap.h"
 #include "base/client_memory.h"
@@ -16,33 +16,33 @@ typedef enum {
     CREATE,
     ALLOC,
     FREE,
-    FD_OF,     // a descriptor of a buffer
-    HANDLE_OF, // a handle of a buffer by a descriptor
+    FD_OF,     // a new descriptor of a buffer
+    HANDLE_OF, // a handle of the buffer behind a descriptor
     DUPLICATE,
-    WRAP,      // memory that the program has already
-    IMPORT,    // by a name that other processes know
-    FD_OF_MANY // a descriptor of several buffers, one after the other
+    WRAP,      // a buffer of the program's own pages, which adds no memory
+    IMPORT,    // a buffer of another process, by its name
+    FD_OF_MANY // a descriptor of several buffers, one after another
 } NvmapAction;
 
 typedef struct {
     UInt number;
     UChar action;
-    UChar handle;     // where the handle is,
-    UChar fd;         // the descriptor,
-    UChar size;       // the size, and
-    UChar size_width; // how wide it is
-    Bool is_process;  // from this release on handles are the process's, not an open device's
-    UChar va;         // where the program's own huge pages are given; 0: they cannot be
+    UChar handle;     // offset of the handle
+    UChar fd;         // of the descriptor
+    UChar size;       // of the size
+    UChar size_width; // bytes of the size
+    Bool is_process;  // releases with this form keep handles per process, not per open device
+    UChar va;         // offset of the address of the program's own huge pages; 0: not supported
 } NvmapCommand;
 
-// Layouts as in the public headers include/uapi/linux/nvmap.h of L4T r32.7, r35, r36 and r38.
+// Layouts of the public headers include/uapi/linux/nvmap.h of L4T r32.7, r35, r36 and r38.
 static const NvmapCommand commands[] = {
     {0xc0084e00, CREATE, .handle = 4, .size = 0, .size_width = 4},
     {0xc0084e01, CREATE, .handle = 0, .size = 0, .size_width = 8},
     {0x40104e03, ALLOC, .handle = 0},
     {0x40144e03, ALLOC, .handle = 0, .is_process = True},
     {0x40204e03, ALLOC, .handle = 0, .is_process = True, .va = 24},
-    {0x40144e65, ALLOC, .handle = 0}, // for a virtual machine's neighbour
+    {0x40144e65, ALLOC, .handle = 0}, // ALLOC_IVM: shared between virtual machines
     {0x00004e04, .action = FREE},
     {0xc0084e0f, FD_OF, .handle = 4, .fd = 0},
     {0xc0084e10, HANDLE_OF, .handle = 4, .fd = 0},
@@ -54,14 +54,14 @@ static const NvmapCommand commands[] = {
     {0x80284e6b, FD_OF_MANY, .fd = 32},
 };
 
-// Those that make and end nothing: to read, write, flush, label and ask.
+// Commands that create and free nothing: they read, write, flush, label and query.
 static const UInt harmless[] = {0xc0084e02, 0xc0184e05, 0x40204e06, 0x40204e07, 0x40384e06, 0x40384e07, 0xc0104e08,
                                 0xc0184e0a, 0x40184e0b, 0x40184e0c, 0x40204e0c, 0xc0084e0d, 0xc0084e0e, 0x40204e11,
                                 0x40204e12, 0xc0084e14, 0xc0044e15, 0x80044e15, 0xc0104e17, 0x40104e18, 0x80084e19,
                                 0x80104e1a, 0x80384e1b, 0x80404e1b, 0x80484e1b, 0x40144e64, 0x40044e66, 0x80184e67,
                                 0x80204e67, 0x80284e69, 0x80304e69, 0x80304e6c};
 
-// Handles below are descriptors, those from here on numbers (nvmap_id_array.c).
+// Handles below this are descriptors, others are numbers (nvmap_id_array.c).
 #define FIRST_ID 0x7fffffff
 
 #define HEAP_GPU ((ULong)1 << 3)
@@ -69,11 +69,11 @@ static const UInt harmless[] = {0xc0084e02, 0xc0184e05, 0x40204e06, 0x40204e07, 
 
 // ---- clients and their handles -------------------------------------------------------------------------------
 
-// What one open device, or on later releases one process, holds. Where handles are numbers, each has an entry. Where
-// they are descriptors, each buffer has one, that counts.
+// One entry in a client: an open device's, or on later releases the process's. A handle that is a number has its own
+// entry; handles that are descriptors share one entry per buffer, which counts them.
 typedef struct Handle {
     struct Handle *next; // VgHashNode
-    UWord key;           // VgHashNode: the number, or the buffer's file
+    UWord key;           // VgHashNode: the handle's number, or the buffer
     DriverFile *buffer;
     UInt n;
 } Handle;
@@ -113,7 +113,7 @@ static void client_leave(ThreadId tid, Client *client)
     VG_(free)(client);
 }
 
-// The file turns out to share the process's client.
+// Merges a file's client into the process's: its release turned out to keep handles per process.
 static void join_process(DriverFile *file, Client *client)
 {
     if (!process_client) {
@@ -200,13 +200,13 @@ static void add(ThreadId tid, DriverFile *file, UInt number, DriverFile *buffer)
     }
 }
 
-// ---- asking nvmap --------------------------------------------------------------------------------------------
+// ---- queries -------------------------------------------------------------------------------------------------
 
-// NVMAP_IOC_PARAMETERS: handle at 8, then heap at 24 and size at 48. Each release has its own size of the structure.
+// NVMAP_IOC_PARAMETERS: handle at 8, heap at 24, size at 48. The size of the structure depends on the release.
 static Bool ask_parameters(UWord fd, UInt handle, ULong *heap, ULong *bytes)
 {
     static const UInt of_releases[] = {0x80484e1b, 0x80404e1b, 0x80384e1b};
-    static UInt release; // index of the one that is known; those before are not
+    static UInt release; // index of the form that this kernel knows, or of the next to try
     UChar answer[72];
     while (release < 3) {
         Bool is_unknown;
@@ -237,7 +237,7 @@ static ULong ask_granule(UWord fd, UInt heap)
     return granule > VKI_PAGE_SIZE && (granule & (granule - 1)) == 0 ? granule : VKI_PAGE_SIZE;
 }
 
-// ---- what calls do -------------------------------------------------------------------------------------------
+// ---- calls ---------------------------------------------------------------------------------------------------
 
 static void alloc(ThreadId tid, const NvmapCommand *command, DriverCall *call)
 {
@@ -252,19 +252,19 @@ static void alloc(ThreadId tid, const NvmapCommand *command, DriverCall *call)
     ULong heap = asked_heap, said, bytes = buffer->bytes;
     Bool is_said = ask_parameters(call->fd, number, &heap, &said);
     if (command->is_process && (heap & HEAP_GPU)) {
-        // Its pages are huge ones that the program has mapped itself, or come in the heap's granules.
+        // Pages are the program's own huge pages, which are no new memory, or come in the heap's granules.
         if (command->va && jm_driver_in64(call, command->va))
             return;
         ULong granule = command->va ? HUGE : ask_granule(call->fd, HEAP_GPU);
         bytes = (bytes + granule - 1) & ~(granule - 1);
     }
-    // Where memory comes in granules, it is not documented which of the two sizes is told.
+    // With granules, the driver may report either size: the headers do not document which.
     if (is_said && jm_driver_whole_pages(said) != bytes && jm_driver_whole_pages(said) != buffer->bytes)
         jm_driver_count(ODD_SIZE_DIFFERS);
     buffer->memory = jm_driver_memory_commit(tid, KIND_DRIVER, bytes);
 }
 
-// A buffer that was made elsewhere.
+// A buffer that was created elsewhere. The driver knows its size; its memory is of kind imported.
 static void import(ThreadId tid, const DriverCall *call, DriverFile *buffer, UInt number)
 {
     ULong heap, bytes = 0;
@@ -302,7 +302,7 @@ static void created(ThreadId tid, const NvmapCommand *command, DriverCall *call,
     add(tid, call->file, number, buffer);
 }
 
-// Buffers that are parts of it live on if others refer to them; its own memory does not.
+// Releases the buffers that it consists of, which others may still hold, and ends its own memory.
 static void buffer_ended(ThreadId tid, DriverFile *buffer)
 {
     XArray *parts = buffer->object;
@@ -314,7 +314,7 @@ static void buffer_ended(ThreadId tid, DriverFile *buffer)
         jm_driver_memory_end(tid, buffer->memory);
 }
 
-// (handles' address, their number, …; fd)
+// (address of handles, their count, …; descriptor)
 static void joined(ThreadId tid, DriverCall *call, UWord fd)
 {
     DriverFile *whole = jm_driver_file_new(FILE_BUFFER);
@@ -376,7 +376,8 @@ static void freed(ThreadId tid, DriverCall *call, SysRes result)
     jm_driver_file_release(tid, buffer);
 }
 
-// A call of the CUDA API that fails for it tells more; elsewhere (a camera's library, a codec's) nobody else does.
+// Records a failed ALLOC outside of CUDA calls (a camera's library, a codec's). Inside, the failing CUDA call is
+// recorded instead, as it says more.
 static void failed(ThreadId tid, const NvmapCommand *command, const DriverCall *call, SysRes result)
 {
     if (command->action != ALLOC || sr_Err(result) != VKI_ENOMEM || jm_scope_depth(tid))
@@ -465,7 +466,7 @@ void jm_nvmap_init(void)
 
 void jm_nvmap_after_fork_in_child(void)
 {
-    // The parent's client stays behind an inherited device.
+    // An inherited device remains the parent's client.
     if (process_client)
         process_client->is_parents = True;
     process_client = NULL;

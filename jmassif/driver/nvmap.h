@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// The decoder of /dev/nvmap, which hands out Tegra's memory.
+// The decoder of /dev/nvmap, which allocates Tegra's memory.
 
 #ifndef JM_DRIVER_NVMAP_H
 #define JM_DRIVER_NVMAP_H
@@ -12,7 +12,7 @@ void jm_nvmap_init(void);
 void jm_nvmap_before(ThreadId tid, DriverCall *call);
 void jm_nvmap_after(ThreadId tid, DriverCall *call, SysRes result);
 
-// Clients of the parent's stay the parent's.
+// Detaches a forked child from its parent's client.
 void jm_nvmap_after_fork_in_child(void);
 
 #endif

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
 // NVIDIA's resource manager (RM) and unified memory (UVM), of driver branches 515 to 595. RM keeps a tree of objects
-// below each client, memory among them; freeing one frees all below it. What an object's class says decides whether it
-// is memory of the GPU, of the system, or none of its own. UVM maps RM's memory at the addresses that a program sees.
+// below each client, memory among them; freeing an object frees all below it. An object's class decides whether it is
+// memory of the GPU, memory of the system, or no memory. UVM maps RM's memory at the addresses that a program sees.
 //
-// An ioctl succeeds even if RM refuses: its structure has a status. Few fields moved between the branches; for those
-// the version is needed, which every client asks for first.
+// An ioctl succeeds even if RM refuses the request: a status in its structure has the result. Few fields moved between
+// branches; those need the version, which every client queries first.
 
 #include "driver/rm.h"
 #include "base/client_memory.h"
@@ -16,15 +16,15 @@
 
 // ---- memory classes ------------------------------------------------------------------------------------------
 
-// Of the public headers class/cl*.h.
+// Classes of the public headers class/cl*.h.
 static const struct {
     UInt class;
     Kind kind;
-    Bool is_sized; // its parameters are those that tell the size
+    Bool is_sized; // its parameters have the size, at the offset of NV_MEMORY_ALLOCATION_PARAMS
 } memory_classes[] = {
-    {0x3e, KIND_DRIVER_HOST, True},                                  // the system's memory
-    {0x3f, KIND_DRIVER, True},                                       // the GPU's
-    {0x40, KIND_DRIVER, True},       {0x42, KIND_DRIVER_HOST, True}, // of another node
+    {0x3e, KIND_DRIVER_HOST, True},                                  // system memory
+    {0x3f, KIND_DRIVER, True},                                       // GPU memory
+    {0x40, KIND_DRIVER, True},       {0x42, KIND_DRIVER_HOST, True}, // memory of another node
     {0x81, KIND_DRIVER_HOST, False}, {0x82, KIND_DRIVER, False},     {0x83, KIND_DRIVER, False},
 };
 #define SYSTEM_MEMORY    0x3e
@@ -39,7 +39,7 @@ static const struct {
 
 // ---- objects -------------------------------------------------------------------------------------------------
 
-// Several objects may stand for one memory.
+// Memory of one or several objects: a duplicated object shares it.
 typedef struct {
     DriverMemory *memory;
     UInt n_objects;
@@ -51,7 +51,7 @@ typedef struct RmObject {
     struct RmObject *parent, *children, *sibling;
     UInt class;
     Shared *shared;   // NULL: no memory of its own
-    DriverFile *file; // of a client: the device that it was made through
+    DriverFile *file; // of a client: the device that created it
 } RmObject;
 
 static VgHashTable *objects;
@@ -122,7 +122,7 @@ static void commit_memory(ThreadId tid, RmObject *object, Kind kind, ULong bytes
     object->shared->n_objects = 1;
 }
 
-// An object of a class has been made; `bytes` as far as its parameters say.
+// Adds an object, with its memory if the class is a memory class. `bytes` is valid if `is_sized`.
 static void object_made(ThreadId tid, UInt client, UInt parent, UInt handle, UInt class, Bool is_sized, ULong bytes)
 {
     RmObject *object = new_object(tid, client, parent, handle, class);
@@ -174,7 +174,8 @@ enum {
     XFER = 211
 };
 
-// Of nvos.h: where the status is, by escape and size of the structure. 0 in `from`, `to`: of all branches.
+// Offset of the status by escape and size of the structure (nvos.h). The first row that matches holds; `from` and `to`
+// 0: all branches.
 static const struct {
     UChar nr;
     UChar bytes;
@@ -198,7 +199,7 @@ static void set_version(const HChar *text)
 
 static void version_line(const HChar *line, void *context)
 {
-    // "NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.104.05  …": a number that has a point
+    // "NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.104.05  …": the number with a point is the version
     for (const HChar *at = line; *at && !version; at++)
         if (VG_(isdigit)(at[0]) && (at == line || at[-1] == ' '))
             set_version(at);
@@ -214,7 +215,7 @@ static UInt branch(void)
     return version;
 }
 
-// Escapes that commit nothing which would not have another's: of nv_escape.h and nv-ioctl-numbers.h.
+// Escapes that commit no memory (nv_escape.h and nv-ioctl-numbers.h).
 static const UChar harmless[] = {0x2a, 0x32, 0x33, 0x35, 0x37, 0x38, 0x39, 0x41, 0x4d, 0x4f, 0x52,
                                  0x54, 0x56, 0x57, 0x58, 0x59, 0x5c, 0x5e, 0x5f, 200,  201,  206,
                                  207,  209,  212,  213,  214,  215,  216,  217,  218};
@@ -227,7 +228,7 @@ static Bool is_harmless(UInt nr)
     return False;
 }
 
-// The ioctl's number, also of an escape that came wrapped: magic letter, size, and both directions (linux/ioctl.h).
+// The ioctl's number as if unwrapped: both directions, size, magic letter, escape (linux/ioctl.h).
 static UInt command_of(const DriverCall *call, UInt nr)
 {
     return 0xc0000000 | (call->n_bytes & 0x3fff) << 16 | 'F' << 8 | (nr & 0xff);
@@ -242,11 +243,11 @@ static Bool has_succeeded(const DriverCall *call, UInt nr)
             continue;
         return jm_driver_out32(call, statuses[i].status) == 0;
     }
-    jm_driver_unknown(call, command_of(call, nr)); // of another size
+    jm_driver_unknown(call, command_of(call, nr)); // its structure has an unknown size
     return False;
 }
 
-// NV_MEMORY_ALLOCATION_PARAMS (nvos.h): the size, as RM has rounded it, at 64.
+// NV_MEMORY_ALLOCATION_PARAMS (nvos.h) has the size at 64, as RM has rounded it.
 static void object_allocated(ThreadId tid, const DriverCall *call)
 {
     UInt client = jm_driver_in32(call, 0), handle = jm_driver_out32(call, 8), class = jm_driver_in32(call, 12);
@@ -260,7 +261,7 @@ static void object_allocated(ThreadId tid, const DriverCall *call)
     object_made(tid, client, jm_driver_in32(call, 4), handle, class, is_sized, bytes);
 }
 
-// Functions of NVOS32_PARAMETERS.
+// NVOS32_PARAMETERS: the function field.
 enum { ALLOC_SIZE = 2, FREE_SIZE = 3, ALLOC_TILED = 6, ALLOC_RANGE = 14, ALLOC_OS_DESCRIPTOR = 27 };
 
 #define FLAG_VIRTUAL     0x00080000
@@ -309,14 +310,14 @@ static void object_duplicated(ThreadId tid, const DriverCall *call)
     }
 }
 
-// An escape's number. What XFER wraps stands in its place; that is read after the call, and what of it is in and out
-// is wanted as it came out.
+// Returns the escape's number, and puts the structure that XFER wraps in the place of XFER's own. It is read only after
+// the call: fields that are both in and out are needed as returned.
 static UInt unwrap(DriverCall *call)
 {
     UInt nr = call->command & 0xff;
     if (nr != XFER)
         return nr;
-    // (number, size, pointer)
+    // XFER: number, size, pointer
     Addr inner = jm_driver_in64(call, 8);
     SizeT bytes = jm_driver_in32(call, 4);
     nr = jm_driver_in32(call, 0);
@@ -361,7 +362,7 @@ void jm_rm_after(ThreadId tid, DriverCall *call, SysRes result)
     case ALLOC:
         object_allocated(tid, call);
         break;
-    case ALLOC_MEMORY: // the size is the last offset and one
+    case ALLOC_MEMORY: // the structure has the last offset: the size less one
         object_made(tid, jm_driver_in32(call, 0), jm_driver_in32(call, 4), jm_driver_out32(call, 8),
                     jm_driver_in32(call, 12), True, jm_driver_out64(call, 32) + 1);
         break;
@@ -394,11 +395,11 @@ enum {
     UVM_CREATE_EXTERNAL = 73
 };
 
-// A range of addresses that UVM has been told of.
+// An address range that the program has registered with UVM.
 typedef struct {
     Addr base;
     ULong bytes;
-    DriverMemory *pool; // of a semaphore pool
+    DriverMemory *pool; // of a semaphore pool; else NULL
 } UnifiedRange;
 
 typedef struct {
@@ -438,17 +439,18 @@ static void uvm_ended(ThreadId tid, DriverFile *file)
     VG_(free)(u);
 }
 
-// Of uvm_ioctl.h: structures have room for 32 GPUs up to 545, and for 256 from 550 on.
+// Offsets of the status (uvm_ioctl.h): structures hold 32 GPUs up to branch 545, and 256 from 550 on.
 static const struct {
     UInt command;
     UShort status[2];
 } uvm_statuses[] = {{UVM_MAP_EXTERNAL, {1196, 9260}},
                     {UVM_FREE, {16, 16}},
-                    {UVM_UNMAP_EXTERNAL, {0, 0}}, // not said: what cannot be unmapped is not mapped
+                    {UVM_UNMAP_EXTERNAL, {0, 0}}, // ignored: a range that cannot be unmapped is not mapped
                     {UVM_SEMAPHORE_POOL, {1176, 9240}},
                     {UVM_CREATE_EXTERNAL, {16, 16}}};
 
-// The last number in the headers up to 595. What is not decoded up to it commits nothing that the API does not tell.
+// The last number in the headers up to 595. The numbers up to it that are not decoded commit only memory that the API
+// reports.
 #define UVM_LAST         79
 #define UVM_INITIALIZE   0x30000001
 #define UVM_DEINITIALIZE 0x30000002

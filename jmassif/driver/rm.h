@@ -12,7 +12,7 @@ void jm_rm_init(void);
 void jm_rm_after(ThreadId tid, DriverCall *call, SysRes result);
 void jm_uvm_after(ThreadId tid, DriverCall *call, SysRes result);
 
-DriverMemory *jm_rm_attached(const DriverFile *file); // what a mapping of the file shows; NULL: nothing that is known
+DriverMemory *jm_rm_attached(const DriverFile *file); // memory behind a mapping of the file; NULL: not known
 
 void jm_rm_write_counters(void);
 
