@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// From (stack, kind, owner) to an account; see account.h.
+// Finds or opens the account of (stack, kind, owner). A hash index leads from the triple to the account's id; accounts
+// that differ in their role alone are in a table of their own. See account.h.
 
 #include "ledger/account.h"
 #include "base/stats.h"
@@ -8,23 +9,23 @@
 #include "trace/trace.h"
 
 static Index account_index = JM_INDEX("jm.account");
-static NodeId newest; // of all nodes that have an account
+static NodeId newest; // newest node with an account
 static AccountId overhead_of_owner[256];
 static UInt n_own;
 
-// Accounts that differ from others only in their role. The index does not have them.
+// An account that differs from another one in its role alone. account_index does not contain it.
 typedef struct OfRole {
     struct OfRole *next; // VgHashNode
-    UWord key;           // VgHashNode: the account of the stack's own role
+    UWord key;           // VgHashNode: the account with the role that the stack implies
     AccountId account;
     const HChar *role;
-    struct OfRole *another; // of the same stack
+    struct OfRole *another; // next role of the same account
 } OfRole;
 
 static VgHashTable *of_role;
 static UInt n_of_role;
 
-// Every malloc looks for the account of its stack: the stack tells the owner, so it is found without asking for it.
+// Replaces the owner in the key of a heap account: the stack implies that owner, so malloc need not look it up.
 #define STACKS_OWN JM_OWNER_NONE
 
 static inline OwnerId key_owner(Kind kind, OwnerId owner)
@@ -52,7 +53,7 @@ static const HChar *stacks_role(NodeId node)
     return jm_role_is_survivors(role) ? "temporary" : jm_role_name(role);
 }
 
-// `owner`: as in the key.
+// `owner` is as in the key (key_owner).
 static AccountId find_or_open(NodeId node, Kind kind, OwnerId owner)
 {
     jm_index_reserve(&account_index, account_hash_of);
@@ -79,7 +80,7 @@ static AccountId find_or_open(NodeId node, Kind kind, OwnerId owner)
 
 AccountId jm_account_owned(NodeId node, Kind kind, OwnerId owner)
 {
-    tl_assert(kind != KIND_HEAP); // those are their stacks' owners' (jm_account)
+    tl_assert(kind != KIND_HEAP); // the stack implies their owner: use jm_account
     return find_or_open(node, kind, owner);
 }
 
@@ -124,7 +125,7 @@ AccountId jm_account_handed_out(NodeId node, Kind kind)
     return jm_account_owned(node, kind, named == JM_OWNER_UNKNOWN ? JM_OWNER_TENSOR : named);
 }
 
-// PyTorch then calls cudaMalloc for each tensor, and reports none.
+// PyTorch without its cache calls cudaMalloc for each tensor, and reports no tensors.
 static Bool is_uncached;
 
 void jm_account_without_cache(Bool is_without)
@@ -137,10 +138,10 @@ AccountId jm_account(NodeId node, Kind kind)
     if (kind == KIND_HEAP)
         return find_or_open(node, kind, STACKS_OWN);
     OwnerId owner = jm_kind_side(kind) == SIDE_HOST ? jm_stack_host_owner(node) : jm_stack_device_owner(node);
-    // Pinned memory is host memory, but who asked the driver for it is found as for device memory.
+    // Pinned memory is host memory, but its owner follows the rules for device memory.
     if (kind == KIND_PINNED)
         owner = jm_stack_device_owner(node);
-    // Where the driver's pool is the cache, or there is none, a framework hands out what it asks for.
+    // If the driver's pool is the cache, or caching is off, each allocation goes to the program, not into a cache.
     if ((kind == KIND_POOL || is_uncached) && owner == JM_OWNER_CACHE)
         return jm_account_handed_out(node, kind);
     return jm_account_owned(node, kind, owner);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// What the ledger's words mean: an account's number, its balance, the peaks.
+// Types of the ledger: an account's id, its balance, the peaks. Sizes are in bytes.
 
 #ifndef JM_BALANCE_H
 #define JM_BALANCE_H
@@ -8,12 +8,12 @@
 #include "base/compat.h"
 #include "base/kind.h"
 
-typedef UInt AccountId; // from 1; 0: none
+typedef UInt AccountId; // from 1; 0 means no account
 
-// PEAK_ALLOCATED is that of what was allocated: of both sides without what is only sampled (pages.h).
+// PEAK_ALLOCATED is the peak of allocated memory: host and device, without sampled pages (pages.h).
 typedef enum { PEAK_TOTAL, PEAK_HOST, PEAK_DEVICE, PEAK_ALLOCATED, N_PEAKS } PeakId;
 
-// The account's numbers, as a reader of the trace sees them.
+// An account's numbers, as a reader of the trace sees them.
 typedef struct {
     ULong live_bytes;
     ULong live_blocks;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// Double-entry accounts, totals and exact peaks; the idea is told in ledger.h.
+// Implements ledger.h. Each event passes through apply(): it closes peaks, lets accounts save their values, then
+// changes balances and totals, in this order, so that peaks are exact. Corrections (jm_ledger_move) also change saved
+// values.
 
 #include "ledger/ledger.h"
 #include "base/clock.h"
@@ -9,30 +11,30 @@
 #include "ledger/narrow.h"
 #include "stack/owner.h"
 
-// What an account held when a section began, saved before its first change since.
+// An account's balance at the start of a section, saved before its first change since.
 typedef struct {
     AccountId account;
     UInt blocks; // 2^32 live blocks of one account would take the block table alone 64 GiB
     ULong bytes;
 } Saved;
 
-// The time since one or more peaks ended, up to when the next one did (ledger.h). Sections follow each other in
-// `sections`; N_PEAKS peaks have so many at most, and an account has a bit for each.
+// The time from the end of one or more peaks to the end of the next one (ledger.h). Sections follow each other in
+// `sections`. N_PEAKS peaks have at most as many sections, and an account has one bit for each.
 typedef struct {
     Table saved;
-    ULong n_changes; // of the ledger, when it began
-    UInt n_peaks;    // that ended then, and have not begun to rise again
+    ULong n_changes; // jm_ledger_n_changes() at its start
+    UInt n_peaks;    // peaks that ended at its start and have not risen since
     UInt bit;
 } Section;
 
 typedef struct {
     ULong max_bytes;
-    ULong cached_bytes; // of them
+    ULong cached_bytes; // part of max_bytes
     ULong time;
-    ULong side_bytes[2]; // both sides' totals at the peak
-    Section *since;      // NULL: it is rising, or has not begun to
-    Bool rising;         // nothing has happened since, so live values are the composition
-    Bool grown;          // since it was last told
+    ULong side_bytes[2]; // host and device totals at the peak
+    Section *since;      // NULL while it rises, and before it first rises
+    Bool rising;         // no event since, so live values are the composition
+    Bool grown;          // since it was last written
 } Peak;
 
 static Table changed = JM_TABLE("jm.ledger.changed", AccountId);
@@ -45,21 +47,21 @@ static Section section[N_PEAKS] = {SECTION(0), SECTION(1), SECTION(2), SECTION(3
 static Section *sections[N_PEAKS] = {&section[0], &section[1], &section[2], &section[3]}; // in use first, oldest first
 static UInt n_sections;
 
-// Until there is device memory the host's peak is the total's, and most programs' always is; without pages so is that
-// of what was allocated. Nothing is kept twice.
+// Peaks with a state of their own. Without device memory PEAK_HOST equals PEAK_TOTAL, without pages PEAK_ALLOCATED
+// does; neither is kept twice.
 static Bool has_device;
 static Bool has_pages;
 static PeakId kept[N_PEAKS] = {PEAK_TOTAL};
 static UInt n_kept = 1;
 static Table accounts = JM_TABLE("jm.account", Account);
 static Peak peaks[N_PEAKS];
-static UInt n_rising; // of them
+static UInt n_rising; // number of rising peaks
 
-// Bytes of the accounts that count for the totals; also how much these change by.
+// Bytes of the accounts that count for the totals, or a change of these.
 typedef struct {
     ULong side[2];
-    ULong sampled;   // of the host's
-    ULong cached[2]; // of each side's
+    ULong sampled;   // part of the host's
+    ULong cached[2]; // part of each memory space's
 } Totals;
 
 static Totals totals;
@@ -76,7 +78,7 @@ static inline PeakId kept_as(PeakId p)
     return (p == PEAK_HOST && !has_device) || (p == PEAK_ALLOCATED && !has_pages) ? PEAK_TOTAL : p;
 }
 
-// What a peak's total is, or changes by.
+// A peak's total in `t`, or the change of it.
 static inline ULong of_peak(PeakId p, const Totals *t)
 {
     switch (p) {
@@ -91,13 +93,13 @@ static inline ULong of_peak(PeakId p, const Totals *t)
     }
 }
 
-// What of it is in caches.
+// The part of of_peak() that is in caches.
 static inline ULong cached_of(PeakId p, const Totals *t)
 {
     return (p == PEAK_DEVICE ? 0 : t->cached[SIDE_HOST]) + (p == PEAK_HOST ? 0 : t->cached[SIDE_DEVICE]);
 }
 
-// The heap's accounts, which are nearly all, count for the host's total and for nothing else.
+// Fast path for heap accounts, nearly all of them: they count for the host's total only.
 _Static_assert(KIND_HEAP == 0 && KIND_HEAP_OVERHEAD == 1, "one comparison tells");
 static inline Bool is_heap(const Account *a)
 {
@@ -136,7 +138,8 @@ static __attribute__((noinline)) void save(Section *in, AccountId id)
     save_as(in, id, now.live_bytes, now.live_blocks);
 }
 
-// Before the account changes: keep what it held when the newest section began, if this is its first change since.
+// Call before the account changes: saves what it held at the start of the newest section, if this is its first change
+// since.
 static inline void save_for_peaks(AccountId id, const Account *a)
 {
     n_changes++;
@@ -158,7 +161,7 @@ static void join(Peak *peak, Section *s)
     s->n_peaks++;
 }
 
-// Before an event that does not make it another moment: if it was rising, this is its peak.
+// Call before an event that does not raise the peak: if it was rising, the peak is now, and its section begins.
 static inline void close_peak(PeakId p)
 {
     Peak *peak = &peaks[p];
@@ -171,8 +174,8 @@ static inline void close_peak(PeakId p)
     join(peak, sections[n_sections - 1]);
 }
 
-// A peak whose section this was has begun to rise. If no other has ended when this one did, the section before goes on
-// through it: what has changed in both has been saved there already.
+// Call when a peak rises again after its section began. If no other peak shares the section, join it to the section
+// before; values saved in both stay as the older one has them.
 static __attribute__((noinline)) void leave(Peak *peak)
 {
     Section *s = peak->since;
@@ -195,7 +198,7 @@ static __attribute__((noinline)) void leave(Peak *peak)
     sections[n_sections] = s;
 }
 
-// After a total rose, or caches fell.
+// Call after a total rose, or caches fell.
 static inline void raise_peak(PeakId p)
 {
     Peak *peak = &peaks[p];
@@ -225,7 +228,7 @@ void jm_ledger_restart_peaks(void)
     }
 }
 
-// Of a peak that is rising: whether it still is after this.
+// True if a rising peak still rises with this change.
 static inline Bool goes_on(PeakId p, const Totals *change)
 {
     Long bytes = of_peak(p, change);
@@ -240,7 +243,7 @@ static inline void mark_changed(AccountId id, Account *a)
     }
 }
 
-// The first device memory comes: from here on the host's peak is one of its own.
+// Call at the first device memory: from here on the host's peak differs from the total's.
 static __attribute__((noinline)) void part_peaks(void)
 {
     Bool host_grown = peaks[PEAK_HOST].grown;
@@ -263,13 +266,13 @@ void jm_ledger_keep_allocated_peak(void)
 
 // ---- the protocol of a change ---------------------------------------------------------------------------------
 
-// An account's part in an event.
+// One account's part in an event.
 typedef struct {
     AccountId id;
-    Balance more; // what its numbers change by
+    Balance more; // changes of its numbers
 } Leg;
 
-// What an account that is not the heap's adds to a change.
+// Adds the change of an account that is not the heap's.
 static inline void add_other(Totals *change, const Account *a, ULong bytes)
 {
     if (a->side != SIDE_NONE)
@@ -280,7 +283,7 @@ static inline void add_other(Totals *change, const Account *a, ULong bytes)
         change->sampled += bytes;
 }
 
-// Counts it. False: no total can come to its peak by it.
+// Adds the change to the totals. False: no peak can rise by it.
 static inline Bool add_to_totals(const Totals *change, Bool is_heap_alone)
 {
     totals.side[SIDE_HOST] += change->side[SIDE_HOST];
@@ -294,9 +297,9 @@ static inline Bool add_to_totals(const Totals *change, Bool is_heap_alone)
            (Long)change->cached[SIDE_HOST] < 0 || (Long)change->cached[SIDE_DEVICE] < 0;
 }
 
-// An event: all that it changes at once, so that no total goes through a value in between. The order is what makes
-// peaks exact: what is about to rise no longer has its peak now, and then accounts save what they held; the totals rise
-// when the accounts say so. Inlined, because then each caller's legs are constants where nothing changes.
+// Applies an event at once, so that no total passes through a value in between. The order makes peaks exact: peaks that
+// do not rise close first, accounts then save their values, and only then change. Inlined so that constant legs cost
+// nothing where nothing changes.
 static inline __attribute__((always_inline)) void apply(const Leg *legs, UInt n)
 {
     Account *account[2];
@@ -334,7 +337,7 @@ static inline __attribute__((always_inline)) void apply(const Leg *legs, UInt n)
 
 void jm_ledger_credit(AccountId account, ULong bytes)
 {
-    jm_clock_traffic_bytes += bytes; // first, because it may be the clock that tells a peak's time
+    jm_clock_traffic_bytes += bytes; // first: it may be the clock that gives a peak's time (--time-unit=B)
     const Leg legs[] = {{account, {bytes, 1, bytes, 1, 0}}};
     apply(legs, 1);
 }
@@ -363,7 +366,7 @@ void jm_ledger_debit_both(AccountId account, ULong bytes, AccountId extra, ULong
 void jm_ledger_resize(AccountId from, ULong old_bytes, AccountId to, ULong new_bytes)
 {
     jm_clock_traffic_bytes += new_bytes > old_bytes ? new_bytes - old_bytes : old_bytes - new_bytes;
-    // A block that changes size counts as one more allocation of its new size.
+    // A resize counts as one more allocation, of the new size.
     if (from == to) {
         const Leg legs[] = {{to, {new_bytes - old_bytes, 0, new_bytes, 1, 0}}};
         apply(legs, 1);
@@ -414,7 +417,8 @@ static Saved *saved_of(const Section *s, AccountId id)
     tl_assert(0);
 }
 
-// The account, which the newest section has, held this much more from the beginning of the section at `position` on.
+// Adds to what the account held from the start of the section at `position` on. The newest section must have saved the
+// account.
 static void correct(UInt position, AccountId id, ULong more_bytes, UInt more_blocks)
 {
     Bool is_first = True;
@@ -422,7 +426,7 @@ static void correct(UInt position, AccountId id, ULong more_bytes, UInt more_blo
         if (!(at(id)->saved_in & sections[i]->bit))
             continue;
         Saved *e = saved_of(sections[i], id);
-        // What the account held before stands for the sections before too, unless the last of them has it.
+        // The value saved here also stands for the sections before, unless the last of them has its own.
         if (is_first && position > 0 && !(at(id)->saved_in & sections[position - 1]->bit))
             save_as(sections[position - 1], id, e->bytes, e->blocks);
         is_first = False;
@@ -452,9 +456,9 @@ void jm_ledger_move(AccountId from_id, AccountId to_id, ULong bytes, ULong born)
     for (UInt i = 0; i < n_kept; i++) {
         PeakId p = kept[i];
         if (peaks[p].since && born > peaks[p].since->n_changes)
-            continue; // it was over before; one that still rises is as the accounts are now
+            continue; // the peak was over before the block was born; a rising peak has no saved values to correct
         peaks[p].cached_bytes += cached_of(p, &change);
-        peaks[p].grown = True; // to be told again
+        peaks[p].grown = True; // write it again
         if (!has_device && p == PEAK_TOTAL)
             peaks[PEAK_HOST].grown = True;
     }

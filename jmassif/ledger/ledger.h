@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
 // The ledger: every live byte is in exactly one account, an account is (stack, kind, owner), and the totals are always
-// the sums of the accounts.
+// the sums of the accounts. Sizes are in bytes.
 //
-// A peak is the moment at which a total is largest; of several, the one with the least in caches (bytes of the device,
-// or pinned, that a caching allocator keeps), and of these the first. A caching allocator's reserve stands at its
-// maximum for most of a run: what is asked is when the program had the most of it.
+// A peak is the moment of the largest total; of several such moments, the one with the least in caches (device or
+// pinned bytes that a caching allocator keeps), and of these the first. A caching allocator's reserve stands at its
+// maximum for most of a run, so the total alone does not choose a useful moment.
 //
-// Peaks are exact and cost O(1) per event. Right after an event that makes one its peak *rises*, and its composition is
-// simply what the accounts hold. Before the next event that does not, a *section* of the history begins, in
-// which an account that is about to change for the first time saves its value first. So the composition of a peak is:
-// of each account what the first section since the peak has saved, and what it holds now if none has. Peaks share their
-// sections: that of a peak goes on until the next one ends, and is joined to the one before it when its peak rises
-// again. A saved value moves down no more often than there are peaks.
+// Peaks are exact and cost O(1) per event. A peak *rises* while events make each new moment a peak; its composition is
+// then what the accounts hold. The first event that does not raise it begins a *section* of the history: each account
+// saves its value before its first change in the section. A peak's composition is thus, for each account, the value
+// saved in the first section since the peak, or the current value if no section has saved one. Peaks share sections: a
+// peak's section lasts until the next peak ends, and joins the one before when its peak rises again. A saved value
+// moves down at most once per peak.
 
 #ifndef JM_LEDGER_H
 #define JM_LEDGER_H
@@ -20,79 +20,79 @@
 #include "base/compat.h"
 #include "ledger/balance.h"
 
-// From here on pages are sampled, so the peak of what was allocated is one of its own.
+// From here on pages are sampled, so PEAK_ALLOCATED differs from PEAK_TOTAL. Call before the first account opens.
 void jm_ledger_keep_allocated_peak(void);
 
-// Makes an account. `node` 0: memory without a stack. Whoever makes it keeps its id: the ledger does not look up.
+// Opens an account. `node` 0: memory without a stack. The caller keeps the id: the ledger has no lookup.
 AccountId jm_ledger_open(UInt node, Kind kind, OwnerId owner);
 
-// A block of `bytes` comes to life, dies.
+// A block of `bytes` is allocated, freed.
 void jm_ledger_credit(AccountId account, ULong bytes);
 void jm_ledger_debit(AccountId account, ULong bytes);
 
-// The same of a block and of what its allocator adds to it, which is of the same side: one event.
+// The same for a block and its allocator's overhead, in the same memory space: one event.
 void jm_ledger_credit_both(AccountId account, ULong bytes, AccountId extra, ULong extra_bytes);
 void jm_ledger_debit_both(AccountId account, ULong bytes, AccountId extra, ULong extra_bytes);
 
-// A block changes size, and with it perhaps the account that answers for it: one event, so no peak in between.
+// A block changes size, and perhaps its account: one event, so no peak in between.
 void jm_ledger_resize(AccountId from, ULong old_bytes, AccountId to, ULong new_bytes);
 
-// Part of a block is handed out as a block of its own, or comes back: `bytes` go from one account to another of the
-// same side, so no total changes. A negative `blocks` ends one of `from`, a positive one makes one of `to`.
+// Part of a block is handed out as a block of its own, or returned: `bytes` move between two accounts of one memory
+// space, so no total changes. Negative `blocks` end a block of `from`, positive ones begin one of `to`.
 void jm_ledger_transfer(AccountId from, AccountId to, ULong bytes, Int blocks);
 
-// Likewise with memory and accounts of either side: bytes of what lies below a call's API become part of a block that
-// it handed out, and with `is_new` count as allocated there, or go back. The sum of both sides stays.
+// The same across memory spaces: bytes below an API's call become part of the block that the call returned, or go back.
+// With `is_new` they count as allocated there. The sum of host and device stays.
 void jm_ledger_carve(AccountId from, AccountId to, ULong bytes, Bool is_new);
 
-// A live block turns out to be another account's, of the same side, and to have been so since it was `born`: in the
-// peaks that have seen it as well. What the accounts have allocated in all moves along.
+// Moves a live block to another account of the same memory space, as if it had been there since `born`: also in peaks
+// that include it. Cumulative numbers move too.
 void jm_ledger_move(AccountId from, AccountId to, ULong bytes, ULong born);
 
-// How often the ledger has changed: a block is born at what this says after its credit.
+// Number of changes so far. A block's `born` is this number after its credit.
 ULong jm_ledger_n_changes(void);
 
-// The account holds `bytes` more (or less) in no block of its own.
+// Adds `bytes` (may be negative) to the account, in no block.
 void jm_ledger_adjust(AccountId account, Long bytes);
 
-// The block just freed was the last one its thread had allocated.
+// Counts a temporary: the freed block was the last one that its thread had allocated.
 void jm_ledger_count_temporary(AccountId account);
 
 ULong jm_ledger_total(Side side);
 Long jm_ledger_live_bytes(AccountId account);
 
-// Largest total (both sides) since it was taken last.
+// Largest total of host and device since it was last taken.
 ULong jm_ledger_interval_max(void);
 ULong jm_ledger_take_interval_max(void);
 
-UInt jm_ledger_n_accounts(void); // accounts are 1 … n
+UInt jm_ledger_n_accounts(void); // ids are 1 … n
 Bool jm_ledger_is(AccountId account, UInt node, Kind kind);
 OwnerId jm_ledger_owner(AccountId account);
 void jm_ledger_describe(AccountId account, UInt *node, Kind *kind, OwnerId *owner);
 Balance jm_ledger_balance(AccountId account);
 
-// The accounts that changed since the list was last cleared, each once. A snapshot tells these and no others: a walk
-// over all accounts, hundreds of thousands in a PyTorch run, would cost more than the run's allocations.
+// Accounts that changed since the list was last cleared, each once. A snapshot writes only these: a walk over all
+// accounts, hundreds of thousands in a PyTorch run, would cost more than the run's allocations.
 UInt jm_ledger_n_changed(void);
 AccountId jm_ledger_changed(UInt i);
 void jm_ledger_clear_changed(void);
 
-// Peaks. `is_news`: it is another moment, or what accounts held then has been corrected, since it was `told`.
+// Peaks. `is_news`: the moment changed, or its accounts were corrected, since the last `jm_ledger_peak_told`.
 Bool jm_ledger_peak_is_news(PeakId peak);
 void jm_ledger_peak_told(PeakId peak);
 void jm_ledger_peak(PeakId peak, ULong *time, ULong *host_bytes, ULong *device_bytes);
 
-// Peaks begin anew: each is the largest total from now on, and until the next event that is what is held now.
+// Restarts the peaks: each is the largest total from now on, at first the current one.
 void jm_ledger_restart_peaks(void);
 
-// Calls `use` with what each account held at a peak that may hold something else now; all others held what they hold
+// Calls `use` with the balance at a peak of each account that may have changed since; all others held what they hold
 // now.
 typedef void (*UseDiffering)(void *context, AccountId account, ULong live_bytes, ULong live_blocks);
 void jm_ledger_each_differing(PeakId peak, UseDiffering use, void *context);
 
-// A forked child's trace starts from nothing: everything is to be told again.
+// A forked child's trace starts empty: marks all accounts and peaks as changed.
 void jm_ledger_mark_all_changed(void);
 
-void jm_ledger_stats(void); // tells what it keeps (stats.h)
+void jm_ledger_stats(void); // writes sizes of tables (stats.h)
 
 #endif

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// The accounts whose numbers are large; see narrow.h.
+// Full-width balances for accounts with large numbers. Kept apart because few accounts need one; see narrow.h.
 
 #include "ledger/narrow.h"
 

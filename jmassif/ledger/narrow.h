@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// How the ledger keeps an account: in twelve bytes. A program has accounts by the hundred thousand, and hardly any is
-// more than a few small blocks: their numbers are narrow. When one does not fit, all of them go to a balance of full
-// width, to which the account leads from then on. For ledger.c alone.
+// Packs an account into twelve bytes: a program has accounts by the hundred thousand, and nearly all hold a few small
+// blocks. When a number outgrows its bits, all numbers of the account move to a full-width Balance, to which the
+// account points from then on. For ledger.c alone.
 
 #ifndef JM_NARROW_H
 #define JM_NARROW_H
@@ -20,8 +20,8 @@ typedef struct {
     UInt kind : 4;
     UInt side : 2;
     UInt is_sampled : 1;
-    UInt is_changed : 1;     // and listed so
-    UInt saved_in : N_PEAKS; // sections, a bit each
+    UInt is_changed : 1;     // and in the list of changed accounts
+    UInt saved_in : N_PEAKS; // one bit per section
     UInt is_wide : 1;
     UInt total_blocks : BLOCKS_BITS;
     UInt temporaries : TEMPORARIES_BITS;
@@ -31,7 +31,7 @@ typedef struct {
             UInt total_bytes : BYTES_BITS;
             UInt live_blocks : BLOCKS_BITS;
         };
-        UInt wide; // record of jm_wide_balances
+        UInt wide; // index into jm_wide_balances
     };
 } Account;
 
@@ -39,7 +39,7 @@ _Static_assert(N_KINDS <= 16 && sizeof(Account) == 12, "an account's bits");
 
 extern Table jm_wide_balances;
 
-// Moves the account's numbers to a balance of full width.
+// Moves the account's numbers to a full-width balance.
 void jm_widen(Account *a);
 
 static inline Balance jm_balance_of(const Account *a)
@@ -58,7 +58,7 @@ static inline void jm_balance_sum(Balance *b, Balance more)
     b->temporaries += more.temporaries;
 }
 
-// Inlined, because then nothing is done for what does not change, which is 0.
+// Inlined so that constant zeros in `more` cost nothing.
 static inline __attribute__((always_inline)) void jm_balance_add(Account *a, Balance more)
 {
     if (!a->is_wide) {
@@ -77,7 +77,7 @@ static inline __attribute__((always_inline)) void jm_balance_add(Account *a, Bal
     }
     Balance *b = jm_table_at(&jm_wide_balances, a->wide);
     jm_balance_sum(b, more);
-    // Also of what was narrow, for a number below 0 does not fit.
+    // Also checks narrow numbers: one below 0 does not fit and is widened.
     tl_assert((Long)b->live_bytes >= 0 && (Long)b->live_blocks >= 0);
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// The live tensors by address, and a list of those, a few hundred at a time, that wait for the end of a pass; see
-// pending.h. That a pass is over is not told by anybody. It is seen when a tensor is made or freed, or a mark set, by a
-// stack without the pass's frames.
+// Keeps the live tensors by address, and a list of those, a few hundred at a time, that wait for the end of a pass; see
+// pending.h. Nothing signals the end of a pass. It is inferred when a tensor is created or freed, or a mark is set, by
+// a stack without the pass's frames.
 
 #include "ledger/pending.h"
 #include "ledger/account.h"
@@ -14,15 +14,15 @@
 
 typedef struct LiveTensor {
     struct LiveTensor *next; // VgHashNode
-    UWord key;               // VgHashNode: its address
+    UWord key;               // VgHashNode: address
     ULong bytes;
     ULong born;        // jm_ledger_n_changes()
-    AccountId made_as; // by its stack
+    AccountId made_as; // the account that its stack implies
     AccountId account;
-    RoleId rule; // its stack's
-    UChar heard; // since jm_pending_hear_begin
+    RoleId rule; // that its stack implies
+    UChar heard; // strongest role observed since jm_pending_hear_begin
     MoveBlock move;
-    struct LiveTensor *newer, *older; // of those that wait for the end of a pass
+    struct LiveTensor *newer, *older; // list of tensors that wait for the end of a pass
     Bool is_waiting;
 } LiveTensor;
 
@@ -77,10 +77,10 @@ static void become(LiveTensor *t, const HChar *role)
     t->account = to;
 }
 
-// `node`: the stack that was seen. 0: the program is over.
+// `node` is the stack observed last; 0 at the end of the program.
 static void settle(NodeId node)
 {
-    RoleId inside = 0; // of the block before, if the stack is in its pass
+    RoleId inside = 0; // role of the previous block, if `node` is inside its pass
     for (LiveTensor *t = newest_waiting, *older; t; t = older) {
         older = t->older;
         if (t->rule == inside)
@@ -157,7 +157,7 @@ void jm_pending_settle_all(void)
     settle(0);
 }
 
-// ---- what the program's objects say --------------------------------------------------------------------------
+// ---- roles observed on the program's objects -----------------------------------------------------------------
 
 Bool jm_pending_has_tensors(void)
 {
@@ -172,7 +172,7 @@ ULong jm_pending_n_made(void)
 static const HChar *const heard_names[] = {
     [HEARD_OPTIMIZER] = "optimizer", [HEARD_GRADIENT] = "gradient", [HEARD_PARAMETER] = "parameter"};
 
-// Nothing is told while tensors are named, so the table stands still.
+// The table does not change meanwhile: `use` creates and frees no tensors.
 static void each_tensor(void (*use)(LiveTensor *t, UInt complete), UInt complete)
 {
     if (!n_tensors())
@@ -200,7 +200,7 @@ Bool jm_pending_hear(Addr address, HeardRole role)
     return t != NULL;
 }
 
-// By the rules, a parameter is a copy of one then; the others are left over from a pass.
+// A parameter that only a rule claims is a copy of one; other unconfirmed tensors are left over from a pass.
 static const HChar *role_unheard(HeardRole by_rule)
 {
     return by_rule == HEARD_PARAMETER ? "other" : "temporary";
