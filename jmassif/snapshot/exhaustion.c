@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// Events of running out; see exhaustion.h. Each stack that got no memory is a site, whose count decides whether this
-// failure is told; each thread remembers what it was refused last, so that its next try can be joined to that.
+// Failed allocations; see exhaustion.h. A site counts the failures of each stack and decides which of them are
+// recorded. A thread keeps its last failed request, so that its next attempt can be joined to that event.
 
 #include "snapshot/exhaustion.h"
 #include "ledger/account.h"
@@ -12,11 +12,11 @@
 #include "base/stats.h"
 #include "trace/trace.h"
 
-// ---- which are told ------------------------------------------------------------------------------------------
+// ---- selection of failures -----------------------------------------------------------------------------------
 
-#define ALL_OF_A_STACK 4   // failures that are told; then at each doubling of their number
-#define ALL_TOLD       256 // in the whole run, likewise
-#define MOST_JOINED    4   // tries after one that is told
+#define ALL_OF_A_STACK 4   // failures recorded per stack; then one at each doubling of their number
+#define ALL_TOLD       256 // the same, for the whole run
+#define MOST_JOINED    4   // failed retries joined to a recorded event
 
 typedef struct Site {
     struct Site *next; // VgHashNode
@@ -48,15 +48,15 @@ static Bool is_next_told(NodeId node)
            (n_told < ALL_TOLD || is_power_of_two(n_failed));
 }
 
-// ---- a thread's tries ----------------------------------------------------------------------------------------
+// ---- retries of a thread -------------------------------------------------------------------------------------
 
 typedef struct {
-    UInt event;       // told last; 0: none
-    UInt open;        // not resolved yet, by a try that succeeds or a framework that gives up; 0: none
-    ULong open_bytes; // what it asked for
-    UInt n_again;     // failures that are joined to one event
+    UInt event;       // last recorded event; 0 means none
+    UInt open;        // event without an outcome: neither a retry succeeded nor the framework gave up; 0 means none
+    ULong open_bytes; // bytes requested in the open event
+    UInt n_again;     // failures joined to one event
     Bool is_failing;
-    ULong tried_bytes; // of the last try that counts; 0: that succeeded, or was a retry
+    ULong tried_bytes; // last counted failed attempt; 0 after a success or a retry
 } Thread;
 
 static PerThread threads = JM_PER_THREAD("jm.exhaustion", Thread, NULL);
@@ -80,7 +80,7 @@ static void resolve(Thread *t, const HChar *outcome)
 void jm_exhaustion_tried(ThreadId tid, ULong bytes, Bool has_failed, Bool is_piece, Bool is_counted)
 {
     if (!jm_per_thread_has_any(&threads))
-        return; // nothing has ever failed
+        return; // fast path: no allocation has failed yet
     Thread *t = thread_of(tid);
     if (!has_failed && !is_piece) {
         if (t->open_bytes == bytes)
@@ -124,7 +124,7 @@ void jm_exhaustion_on_event(void (*tell)(UInt event))
     tell_source = tell;
 }
 
-// No address space is as large: such a number has gone astray, and more memory would not help.
+// Larger requests are garbage numbers: no address space is as large, and more memory would not help.
 #define ADDRESS_BITS 48
 
 Bool jm_exhaustion_failed(ThreadId tid, const HChar *api, UInt error, Kind kind, ULong bytes)
@@ -164,8 +164,8 @@ void jm_exhaustion_framework(ThreadId tid, ULong bytes, ULong allocated_bytes, U
 {
     Thread *t = thread_of(tid);
     n_given_up++;
-    t->tried_bytes = 0; // the next try is no retry
-    // A framework may keep to a limit of its own, and then has asked nobody.
+    t->tried_bytes = 0; // the next attempt is not a retry
+    // A framework with a limit of its own gives up without asking the driver.
     if (!t->is_failing)
         jm_exhaustion_failed(tid, "reportOutOfMemoryToProfiler", 0, KIND_DEVICE, bytes);
     t->is_failing = False;
@@ -184,7 +184,7 @@ void jm_exhaustion_after_syscall(ThreadId tid, UInt number, const UWord *args, S
 {
     if (!sr_isError(res) || sr_Err(res) != VKI_ENOMEM)
         return;
-    // (address, length, protection, flags, …). What nobody may touch is address space and not memory.
+    // (address, length, protection, flags, …). PROT_NONE reserves address space, not memory.
     if (number == __NR_mmap && args[2] != VKI_PROT_NONE)
         jm_exhaustion_failed(tid, "mmap", VKI_ENOMEM, args[3] & VKI_MAP_ANONYMOUS ? KIND_ANON : KIND_FILE, args[1]);
     // (address, old length, new length, …)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// The manifest; see manifest.h. Facts of the board come from the files that L4T and dpkg keep.
+// Writes the manifest; see manifest.h. The board's facts come from files of L4T and of dpkg, below --board-root if the
+// program runs in a container.
 
 #include "snapshot/manifest.h"
 #include "base/clock.h"
@@ -10,13 +11,13 @@
 
 static void write_command(void)
 {
-    // With --anonymize only the program's own name is told: arguments hold paths, tokens and data sets' names.
+    // --anonymize keeps only the program's name: arguments contain paths, tokens and names of data sets.
     SizeT size = VG_(strlen)(VG_(args_the_exename)) + 1;
     for (Word i = 0; i < VG_(sizeXA)(VG_(args_for_client)); i++)
         size += VG_(strlen)(*(HChar **)VG_(indexXA)(VG_(args_for_client), i)) + 1;
     HChar *text = VG_(malloc)("jm.manifest", size);
     VG_(strcpy)(text, jm_options.anonymize ? VG_(basename)(VG_(args_the_exename)) : VG_(args_the_exename));
-    HChar *end = text + VG_(strlen)(text); // there may be a hundred thousand
+    HChar *end = text + VG_(strlen)(text); // not strcat: there may be a hundred thousand arguments
     for (Word i = 0; !jm_options.anonymize && i < VG_(sizeXA)(VG_(args_for_client)); i++) {
         const HChar *argument = *(HChar **)VG_(indexXA)(VG_(args_for_client), i);
         *end++ = ' ';
@@ -27,7 +28,7 @@ static void write_command(void)
     VG_(free)(text);
 }
 
-// Where a file that describes the board is. The next call overwrites it.
+// Path of a file that describes the board. Overwritten by the next call.
 static const HChar *of_board(const HChar *path)
 {
     static HChar found[4096];
@@ -35,7 +36,7 @@ static const HChar *of_board(const HChar *path)
     return found;
 }
 
-// The first line of a file, as the value of a key.
+// Writes a file's first line as the value of `key`.
 static void write_first_line(const HChar *key, const HChar *path)
 {
     HChar *text = jm_text_read_file(path, 4096);
@@ -67,7 +68,7 @@ static void write_l4t(void)
         VG_(free)(text);
 }
 
-// Packages whose versions tell the stack: globs over dpkg's package names.
+// Packages that identify the software stack: globs over dpkg's package names.
 static const HChar *const packages[] = {"nvidia-jetpack", "nvidia-l4t-core",   "nvidia-l4t-cuda", "cuda-cudart-[0-9]*",
                                         "cuda-runtime-*", "cuda-toolkit-*",    "libcudnn[0-9]*",  "libnvinfer[0-9]*",
                                         "tensorrt",       "libcublas*",        "python3-torch*",  "libtorch*",
@@ -100,7 +101,7 @@ static void dpkg_line(const HChar *line, void *context)
 
 #define MOST_NAME 100
 
-// Names that are not NAMEs of the format cannot be keys.
+// True for a NAME of the format. Others cannot be keys.
 static Bool is_name(const HChar *text, SizeT n)
 {
     for (SizeT i = 0; i < n; i++)
@@ -110,12 +111,12 @@ static Bool is_name(const HChar *text, SizeT n)
     return n > 0 && n <= MOST_NAME;
 }
 
-// What was told of the environment. A program that asks for ever new names fills no trace.
+// Environment variables written so far. The limit keeps programs that ask for ever new names from filling the trace.
 #define MOST_VARIABLES 256
 
 static struct {
     HChar name[MOST_NAME + 1];
-    ULong hash; // of the value; 0: there is none
+    ULong hash; // hash of the value; 0 if unset
 } variables[MOST_VARIABLES];
 static UInt n_variables;
 
@@ -169,7 +170,8 @@ static void cpuinfo_line(const HChar *line, void *context)
         ++*(UInt *)context;
 }
 
-// Days since 1970 to a date (H. Hinnant, "chrono-compatible low-level date algorithms", public domain formula).
+// Converts days since 1970 to a date (H. Hinnant, "chrono-compatible low-level date algorithms", public domain
+// formula).
 static void write_start(void)
 {
     ULong ms = jm_clock_start_unix_ms();
@@ -196,7 +198,7 @@ static Bool is_tegra(void)
            !sr_isError(VG_(stat)(of_board("/sys/module/tegra_fuse"), &st));
 }
 
-// Reports use the same defaults.
+// The reporter uses these values as its defaults.
 static void write_options(void)
 {
     HChar text[64];
@@ -227,7 +229,7 @@ void jm_manifest_write(void)
     write_start();
     static const HChar *const units[] = {"ms", "i", "B"};
     jm_trace_manifest("time-unit", units[jm_options.time_unit]);
-    // Until the device says whether it is integrated: what the board is.
+    // A guess by the board, until a device query says whether the GPU is integrated.
     Bool unified = jm_options.memory == MEMORY_UNIFIED || (jm_options.memory == MEMORY_AUTO && is_tegra());
     jm_trace_manifest("memory", unified ? "unified" : "discrete");
     if (!jm_options.anonymize) {
@@ -255,7 +257,8 @@ void jm_manifest_write(void)
     write_l4t();
     DpkgEntry entry;
     VG_(memset)(&entry, 0, sizeof entry);
-    // In a container the board's packages are L4T's; the program uses the container's own, so those come last.
+    // In a container the board's packages are L4T's, but the program uses the container's own, so these
+    // come last.
     if (*jm_options.board_root)
         jm_text_each_line(of_board("/var/lib/dpkg/status"), dpkg_line, &entry);
     jm_text_each_line("/var/lib/dpkg/status", dpkg_line, &entry);
@@ -263,7 +266,7 @@ void jm_manifest_write(void)
     write_options();
 }
 
-// The part of `text` after `prefix`, if it is a version.
+// Writes the part of `text` after `prefix`, if it is a version.
 static void write_version_after(const HChar *key, const HChar *text, const HChar *prefix)
 {
     const HChar *at = VG_(strstr)(text, prefix);
@@ -277,7 +280,7 @@ static void write_version_after(const HChar *key, const HChar *text, const HChar
     jm_trace_manifest(key, version);
 }
 
-// torch/version.py stands beside the library in a wheel: its "__version__ = '1.10.0'" line.
+// A wheel has torch/version.py beside the library's folder, with a line "__version__ = '1.10.0'".
 static void torch_version_line(const HChar *line, void *context)
 {
     if (VG_(strncmp)(line, "__version__", 11) != 0)

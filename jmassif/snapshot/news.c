@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// When a snapshot beyond the cadence is due; see news.h.
+// Schedules extra snapshots; see news.h. Their distance grows with the time since the last new site, and their bytes
+// are limited to a share of the trace.
 
 #include "snapshot/news.h"
 #include "base/options.h"
@@ -8,14 +9,14 @@
 #include "ledger/ledger.h"
 #include "trace/trace_file.h"
 
-// One is due when the time since the program's own memory came from a new place has grown by so much of itself.
+// A snapshot is due when the time since the last new allocation site has grown by 1/GROWTH_DIVISOR.
 #define GROWTH_DIVISOR 8
-// Of the trace's bytes; what a snapshot will add is guessed by its accounts.
+// Extra snapshots may take 1/SHARE of the trace's bytes. A snapshot's size is estimated from its accounts.
 #define SHARE           50
 #define BYTES           400
 #define BYTES_A_ACCOUNT 24
 
-static UInt n_places; // that have been seen
+static UInt n_places; // allocation sites seen so far
 static ULong since;
 static ULong next;
 static ULong spent_bytes;

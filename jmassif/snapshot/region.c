@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// Which regions are under way in each thread, and which of them are told. The totals are written at both ends of a
-// region that is told, so that what it held at most is known exactly.
+// Keeps the open regions of each thread and selects which are recorded. Totals are written at both ends of a recorded
+// region, so that its maximum is exact.
 
 #include "snapshot/region.h"
 #include "base/clock.h"
@@ -12,15 +12,15 @@
 #include "trace/trace.h"
 
 #define MAX_NAMES 8192
-#define MAX_OPEN  4096 // in a thread
-#define ALL_TOLD  256  // of one name; from there on half as many in each doubling of their number
+#define MAX_OPEN  4096 // per thread
+#define ALL_TOLD  256  // regions recorded per name; from there on half as many in each doubling of their number
 
 typedef struct {
     ULong hash;
-    UInt string;   // in the trace
-    ULong n_begun; // or marks of that name set
+    UInt string;   // the name's id in the trace
+    ULong n_begun; // regions begun, or marks set
     ULong n_ended;
-    ULong time; // in those that have ended
+    ULong time; // total of ended regions
     Bool has_untold, changed;
 } Name;
 
@@ -33,7 +33,7 @@ typedef struct {
 
 static Table names = JM_TABLE("jm.region", Name);
 static Index name_index = JM_INDEX("jm.region");
-static Name unnamed; // all that came after MAX_NAMES
+static Name unnamed; // regions with names beyond MAX_NAMES
 
 static Name *name_at(RegionName id)
 {
@@ -68,7 +68,7 @@ RegionName jm_region_name(const HChar *text)
     return id;
 }
 
-// ---- which are told ------------------------------------------------------------------------------------------
+// ---- selection of regions ------------------------------------------------------------------------------------
 
 static Bool is_next_told(const Name *name)
 {
@@ -78,11 +78,11 @@ static Bool is_next_told(const Name *name)
     return name->n_begun % step == 0;
 }
 
-// ---- each thread's open ones ---------------------------------------------------------------------------------
+// ---- open regions per thread ---------------------------------------------------------------------------------
 
 static void thread_ended(ThreadId tid, void *record, ThreadEnd how);
 
-static PerThread open_of = JM_PER_THREAD("jm.region", XArray *, thread_ended); // of Open, the innermost last
+static PerThread open_of = JM_PER_THREAD("jm.region", XArray *, thread_ended); // arrays of Open, innermost last
 
 static XArray *open_in(ThreadId tid)
 {
@@ -140,7 +140,7 @@ static void end_at(ThreadId tid, Word at)
     Name *name = name_or_unnamed(ended.name);
     ULong now = jm_clock_now();
     name->n_ended++;
-    if (!is_inside(open, at, ended.name)) // of its own name: that one's time has this in it
+    if (!is_inside(open, at, ended.name)) // a region of the same name includes this time already
         name->time += now - ended.begin;
     name->changed = True;
     if (!ended.is_told)
@@ -149,8 +149,8 @@ static void end_at(ThreadId tid, Word at)
     jm_trace_region(False, now, tid, name->string);
 }
 
-// What a thread has left open ends with it. A program ends inside what it is in; and what a fork has left are regions
-// of the parent.
+// Ends the open regions of a thread that exits. Regions stay open if the program ends inside them; in a forked child
+// the regions left by other threads are the parent's.
 static void thread_ended(ThreadId tid, void *record, ThreadEnd how)
 {
     XArray *open = *(XArray **)record;
@@ -161,7 +161,7 @@ static void thread_ended(ThreadId tid, void *record, ThreadEnd how)
     VG_(deleteXA)(open);
 }
 
-// Ends the innermost region that is one of those meant; none may be.
+// Ends the innermost region for which `is_meant` is true; there may be no such region.
 static void end_innermost(ThreadId tid, Bool (*is_meant)(const Open *region, ULong what), ULong what)
 {
     XArray *open = open_in(tid);

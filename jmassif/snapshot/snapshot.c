@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// Cadence, and writing what has changed. --max-snapshots is the number of snapshots in each tenfold growth of the
-// running time: with the default of 100 a run has 100 from 1 s to 10 s, and 100 more until 100 s.
+// Schedules snapshots and writes the changes since the last one. --max-snapshots is the number of snapshots in each
+// tenfold growth of the running time: with the default of 100 a run has 100 from 1 s to 10 s, and 100 more until 100 s.
 
 #include "snapshot/snapshot.h"
 #include "base/clock.h"
@@ -13,18 +13,18 @@
 #include "stack/symbol.h"
 #include "trace/trace.h"
 
-// Light records are this much denser than snapshots.
+// Records of the totals are this much denser than snapshots.
 #define TOTALS_PER_SNAPSHOT 10
 
-// A program that is over in a few milliseconds would have no history at all, so its first events count too: they come
-// at event numbers that grow geometrically, up to here.
+// A program of a few milliseconds would have no history, so the first events trigger snapshots too, at event numbers
+// that grow geometrically up to EARLY_EVENTS.
 #define EARLY_EVENTS 1000
 
 static const struct {
     const HChar *name;
-    // Those that come by themselves, or by the hundred, must not cost much.
+    // False for frequent reasons: these snapshots must be cheap.
     Bool sees_pages;
-    Bool tells_objects; // "time" may come while a file is being mapped
+    Bool tells_objects; // False for "time", which may come while a file is being mapped
 } reasons[] = {
 #define REASON(id, name, sees_pages, tells_objects) {name, sees_pages, tells_objects},
     JM_SNAPSHOT_REASONS(REASON)
@@ -78,33 +78,32 @@ void jm_snapshot_start(const SnapshotSource *all, UInt n)
 
 static void take(SnapshotReason reason);
 
-// Most children of a fork call exec at once and need no trace: until then, or for this time, what they do is only held.
+// Most forked children call exec at once and need no trace. Until then, or for this long, their records stay in memory.
 #define CHILD_GRACE_MS 500
 
 static ULong grace_end_ms;
-static Bool holds_news; // more than the snapshot with which it began
+static Bool holds_news; // records beyond the first snapshot are in memory
 
-// ---- what a program that is killed leaves ------------------------------------------------------------------------
+// ---- the tail: recent changes for a program that is killed -------------------------------------------------------
 
-// Snapshots are far apart in a long run, and there is none while a program waits. So a snapshot of the accounts alone
-// is kept at the trace's end in between, and makes way for the next one: at the latest so long after the one before, if
-// something happens, and before the program waits.
+// Snapshots are far apart in a long run, and there are none while a program blocks. So the trace ends in a tail, a
+// snapshot of the accounts alone, which the next tail or snapshot overwrites. It is written when the last one is this
+// old and something has changed, and before the program blocks.
 #define MS_BETWEEN_TAILS 500
 
-// What one costs is an estimate (100 µs for calls of the kernel, 0.3 µs for an account), because to measure it would
-// cost a tenth of it.
+// A tail's cost is estimated (100 µs for system calls, 0.3 µs per account): measuring it would add a tenth.
 #define TAIL_US         100
 #define ACCOUNTS_PER_US 3
 
-// They may take so small a part of the time, and at once what is saved up in a second. Most waits are short, and some
-// programs make a thousand a second, so those whose length nobody knows have a limit as well; a long sleep has none,
-// unless telling would take a good part of it.
+// Tails may take 1/share of the time, and unspent time is saved up to a second. Most waits are short, and some programs
+// make a thousand a second, so waits of unknown length have a limit too. A long sleep has none, unless the tail would
+// take a good part of it.
 #define RUNNING_SHARE 128
 #define WAITING_SHARE 16
 #define SAVED_US      1000000
 
 typedef struct {
-    ULong share, paid_us; // up to when the time has been spent
+    ULong share, paid_us; // time that is already spent, up to here
 } Allowance;
 
 static Allowance while_running = {RUNNING_SHARE, 0}, before_waits = {WAITING_SHARE, 0};
@@ -185,7 +184,7 @@ static void poll(void)
     }
 }
 
-// Reading the clock can cost a system call. So many times it is read at every chance, then at one of so many.
+// Reading the clock can cost a system call: after LOOKS_EARLY events it is read once per EVENTS_PER_LOOK.
 #define LOOKS_EARLY     1000
 #define EVENTS_PER_LOOK 64
 
@@ -201,8 +200,8 @@ void jm_snapshot_event(void)
 
 void jm_snapshot_tick(ULong blocks_dispatched)
 {
-    // Also after about a millisecond of translated code. The core may have been busy in between, as with reading
-    // symbols.
+    // Poll also after about a millisecond of translated code: the core may have been busy in between, for example
+    // reading symbols.
     static ULong last;
     static UInt n_ticks;
     if (++n_ticks > LOOKS_EARLY && blocks_dispatched - last < 20000 && n_ticks % EVENTS_PER_LOOK != 0)
@@ -277,7 +276,7 @@ static void take(SnapshotReason reason)
     last_told_ms = jm_clock_ms();
 }
 
-// All that it tells will be told again.
+// Writes a tail. Changes stay marked, since the next snapshot writes them again.
 static void take_tail(void)
 {
     last_told_ms = jm_clock_ms();
@@ -308,9 +307,9 @@ void jm_snapshot_before_exec(void)
         jm_snapshot_take(SNAPSHOT_EXEC);
 }
 
-// A child is born with what its parent has now: what was not seen of it would be said to be the child's own, and
-// missing in the sum of both while the parent waits. Some programs fork thousands of children, which exec: after so
-// many, a snapshot must be due.
+// A child starts with its parent's memory. Without a current snapshot of the parent, that memory would count as the
+// child's own, and be missing in their sum while the parent waits. Some programs fork thousands of children that exec:
+// after so many forks, snapshots follow the cadence again.
 #define FORKS_TOLD 16
 
 void jm_snapshot_before_fork(void)
@@ -333,6 +332,6 @@ void jm_snapshot_after_fork_in_child(void)
             sources[i].after_fork();
     grace_end_ms = jm_clock_ms() + CHILD_GRACE_MS;
     holds_news = False;
-    jm_ledger_restart_peaks(); // its parent's are not its own
+    jm_ledger_restart_peaks(); // the parent's peaks are not the child's
     take(SNAPSHOT_FORK);
 }

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// When the ledger is told to the trace. Snapshots come at a cadence that grows with the running time, so their number
-// grows with its logarithm; between them light records of the totals keep the timeline fine.
+// Decides when the ledger is written to the trace. The distance of snapshots grows with the running time, so their
+// number grows with its logarithm. Light records of the totals in between keep the timeline fine.
 
 #ifndef JM_SNAPSHOT_H
 #define JM_SNAPSHOT_H
 
 #include "base/compat.h"
 
-// Why a snapshot is taken, by the names of docs/trace-format.md: id, name, whether pages are looked at however short
-// ago they were, whether object files that have come or gone are told.
+// Reasons for a snapshot, named as in docs/trace-format.md: id, name, sample pages even if that was done recently,
+// write object files that were mapped or unmapped.
 #define JM_SNAPSHOT_REASONS(X)                                                                                         \
     X(START, "start", True, True)                                                                                      \
     X(TIME, "time", False, False)                                                                                      \
@@ -30,44 +30,44 @@ typedef enum { JM_SNAPSHOT_REASONS(JM_SNAPSHOT_ENUM) } SnapshotReason;
 
 const HChar *jm_snapshot_reason_name(SnapshotReason reason);
 
-// What a module adds to each snapshot; NULL for what it does not. Those below the snapshot in the order of folders are
-// handed over by main.c.
+// A module's additions to each snapshot; a NULL function adds nothing. main.c passes in the sources of folders below
+// this one.
 typedef struct {
-    void (*before)(Bool in_full); // the ledger is brought up to date; `in_full`: though it cost time
-    void (*tell)(void);           // sums and counters, before the accounts
-    void (*inside)(void);         // records of the snapshot, after the accounts
-    void (*after_fork)(void);     // in the child: it has told nothing yet
+    void (*before)(Bool in_full); // bring the ledger up to date; `in_full`: even if slow
+    void (*tell)(void);           // write sums and counters, before the accounts
+    void (*inside)(void);         // write records of the snapshot, after the accounts
+    void (*after_fork)(void);     // forget what the parent has written
 } SnapshotSource;
 
-// Takes the first one. The `n` sources stay the caller's and must live on.
+// Takes the first snapshot. The caller keeps the `n` sources, which must live on.
 void jm_snapshot_start(const SnapshotSource *sources, UInt n);
 
-// After each allocation or free (cheap: a counter and a compare).
+// Call after each allocation or free. Cheap: a counter and a compare.
 void jm_snapshot_event(void);
 
-// Now and then, also while nothing is allocated.
+// Call now and then, also while the program allocates nothing.
 void jm_snapshot_tick(ULong blocks_dispatched);
 
-// A system call may have taken any time. A program that waits for requests is only ever seen here.
+// Call after each system call, which may have taken any time. Only this sees programs that wait for requests.
 void jm_snapshot_after_syscall(void);
 
-// Before a system call. It may keep the program waiting for long, and it may be killed there, so what has changed is
-// told.
+// Call before each system call. It may block for long, and the program may be killed meanwhile, so recent changes are
+// written.
 void jm_snapshot_before_syscall(UInt number, const UWord *args);
 
-// The totals as they are now, and their maximum since they were last written.
+// Writes the current totals, and their maximum since they were last written.
 void jm_snapshot_write_totals(ULong now);
 
 // Takes a snapshot now and flushes the trace.
 void jm_snapshot_take(SnapshotReason reason);
 
-// The program is about to be replaced by another. The child of a fork that does so at once leaves no trace.
+// Call before exec. A forked child that execs at once leaves no trace.
 void jm_snapshot_before_exec(void);
 
-// What its child will begin with is brought up to date, and told for the parent.
+// Call before fork: brings the ledger up to date and takes a snapshot of the parent.
 void jm_snapshot_before_fork(void);
 
-// The child of a fork starts with a snapshot of everything it holds.
+// Call in a forked child: takes a snapshot of everything that it holds.
 void jm_snapshot_after_fork_in_child(void);
 
 #endif

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// Figures of the kernel; see system.h. Nothing is allocated for them: memory may be short.
+// Reads the kernel's memory figures; see system.h. Allocates nothing: memory may be short.
 
 #include "snapshot/system.h"
 #include "base/options.h"
@@ -35,7 +35,7 @@ typedef enum {
     N_FIGURES
 } Figure;
 
-// Names in the trace; bytes.
+// Names in the trace. All figures are in bytes.
 static const HChar *const names[N_FIGURES] = {
     [MEM_TOTAL] = "mem-total",
     [MEM_FREE] = "mem-free",
@@ -62,11 +62,11 @@ static const HChar *const names[N_FIGURES] = {
 };
 
 typedef struct {
-    const HChar *label; // up to its colon
+    const HChar *label; // without its colon
     Figure figure;
 } Line;
 
-// /proc/meminfo; the last two are of L4T's kernels.
+// /proc/meminfo; the last two lines exist in L4T's kernels only.
 static const Line meminfo_lines[] = {
     {"MemTotal", MEM_TOTAL},
     {"MemFree", MEM_FREE},
@@ -103,9 +103,9 @@ static void set(Figures *f, Figure figure, ULong bytes)
     f->bytes[figure] = bytes;
 }
 
-// ---- reading them --------------------------------------------------------------------------------------------
+// ---- reading -------------------------------------------------------------------------------------------------
 
-// The figures that a file has lines for.
+// A file's known lines and their destination.
 typedef struct {
     const Line *lines;
     SizeT n_lines;
@@ -133,7 +133,7 @@ static void read_status(Figures *f)
     jm_text_each_line("/proc/self/status", labelled_line, &labelled);
 }
 
-// nvmap's list of who has how much, for root: "total                                         123456K" is its last line.
+// The nvmap clients file, readable by root, ends in "total                                         123456K".
 static void nvmap_line(const HChar *line, void *context)
 {
     if (VG_(strncmp)(line, "total", 5) != 0)
@@ -144,7 +144,7 @@ static void nvmap_line(const HChar *line, void *context)
         set(context, NVMAP_USED, VG_(strtoull10)(line, NULL) * 1024);
 }
 
-// Kernels since 5.10 do not have it in /proc/meminfo.
+// Fallback for kernels since 5.10, which have no NvMapMemUsed in /proc/meminfo.
 static void read_nvmap(Figures *f)
 {
     HChar path[1024];
@@ -166,7 +166,7 @@ typedef struct {
     ULong n;
 } LargestFree;
 
-// "Node 0, zone   Normal   216   55 …": how many free blocks there are of 1, 2, 4 … pages.
+// "Node 0, zone   Normal   216   55 …": free blocks of 1, 2, 4 … pages.
 static void buddyinfo_line(const HChar *line, void *context)
 {
     LargestFree *largest = context;
@@ -197,8 +197,8 @@ static void read_buddyinfo(Figures *f)
     set(f, FREE_IN_LARGEST, largest.n * largest.block_bytes);
 }
 
-// "              count: 10210": how many free pages each processor has at hand, in each zone. The kernel counts none of
-// them as free, and gives them out first.
+// "              count: 10210": free pages in the caches of each processor, per zone. The kernel leaves them out of
+// MemFree, and allocates them first.
 static void zoneinfo_line(const HChar *line, void *context)
 {
     ULong *pages = context;
@@ -217,7 +217,7 @@ static void read_zoneinfo(Figures *f)
 // ---- the control group ---------------------------------------------------------------------------------------
 
 typedef struct {
-    const HChar *root, *limit, *usage, *inactive_file; // the last is a line of memory.stat
+    const HChar *root, *limit, *usage, *inactive_file; // inactive_file is a line of memory.stat
 } CgroupVersion;
 
 static const CgroupVersion cgroup_1 = {"/sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes",
@@ -249,8 +249,8 @@ static Bool read_number(const HChar *directory, const HChar *name, ULong *value)
     return number.is_known;
 }
 
-// The group with the least limit, from the process's own outwards. In a container its path may not be visible, the
-// mount's root being its own group.
+// Finds the group with the smallest limit, from the process's own outwards. In a container its path may not be visible;
+// the mount's root is then the group itself.
 static void find_limit(const CgroupVersion *version, HChar *path, ULong mem_total)
 {
     ULong least = mem_total;
@@ -270,7 +270,7 @@ static void find_limit(const CgroupVersion *version, HChar *path, ULong mem_tota
     }
 }
 
-typedef HChar CgroupPaths[2][512]; // by version, less one
+typedef HChar CgroupPaths[2][512]; // index: version - 1
 
 // /proc/self/cgroup: "4:memory:/path" (version 1), "0::/path" (version 2).
 static void cgroup_line(const HChar *line, void *context)
@@ -303,7 +303,7 @@ static void inactive_file_line(const HChar *line, void *context)
         *(ULong *)context = VG_(strtoull10)(line + n, NULL);
 }
 
-// What the group uses and cannot give up at once: files that nobody has mapped are dropped first.
+// Reads the group's usage without inactive file pages, which the kernel drops first.
 static void read_cgroup(Figures *f)
 {
     ULong limit, used, inactive = 0;
@@ -318,7 +318,7 @@ static void read_cgroup(Figures *f)
     set(f, CGROUP_USED, used);
 }
 
-// ---- telling -------------------------------------------------------------------------------------------------
+// ---- writing -------------------------------------------------------------------------------------------------
 
 void jm_system_init(void)
 {
@@ -352,7 +352,7 @@ void jm_system_after_fork_in_child(void)
 #define LOOK_EVERY_MS  20
 #define AGAIN_AFTER_MS 1000
 
-// Per mille of the memory, or of the control group's limit, that are left.
+// Per mille left of the memory, or of the control group's limit if that is less.
 static ULong left_per_mille(const Figures *f)
 {
     ULong left = 1000;
@@ -381,7 +381,8 @@ Bool jm_system_is_short(ULong now_ms)
         left_at_alarm = 1000;
         return False;
     }
-    // While it stays short, once a second, or when a quarter of what was left has gone.
+    // While memory stays short, repeat the alarm once a second, or when less than 3/4 of the amount at the last alarm
+    // is left.
     if (now_ms < next_alarm_ms && left * 4 > left_at_alarm * 3)
         return False;
     next_alarm_ms = now_ms + AGAIN_AFTER_MS;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// By the call's number and arguments; see waiting.h. A wrong answer costs a few microseconds, or what a killed program
-// has done last.
+// Recognises system calls that block, by number and arguments; see waiting.h. A wrong answer costs a few microseconds,
+// or the last changes of a killed program.
 
 #include "snapshot/waiting.h"
 #include "base/client_memory.h"
@@ -29,7 +29,7 @@ static Bool would_wait(UWord fd, UShort events)
     return jm_kernel_call(__NR_ppoll, (UWord)&asked, 1, (UWord)&at_once, 0, sizeof(ULong)) == 0;
 }
 
-// A timespec or a timeval; NULL: no end.
+// `duration` points to a timespec or a timeval; NULL means forever.
 static Bool is_long(Addr duration, UWord per_ms)
 {
     UWord seconds, fraction;
@@ -37,7 +37,7 @@ static Bool is_long(Addr duration, UWord per_ms)
            fraction >= LONG_WAIT_MS * per_ms;
 }
 
-// Until a moment of a clock, as the C library and Python sleep.
+// Sleeps to an absolute time, as the C library and Python do.
 static Bool is_far(UWord clock, Addr moment)
 {
     struct vki_timespec now;
@@ -55,7 +55,7 @@ static Bool is_futex_wait(const UWord *args)
     case FUTEX_WAIT:
     case FUTEX_WAIT_BITSET:
     case FUTEX_WAIT_REQUEUE:
-        // Another value: nothing to wait for.
+        // The call returns at once if the value differs.
         return jm_read_uint(args[0], &value) && value == (UInt)args[2] &&
                ((args[1] & FUTEX_COMMAND) != FUTEX_WAIT || is_long(args[3], 1000000));
     case FUTEX_LOCK_PI:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// Which system calls keep a program waiting. It may be killed while it waits, so what has not been told is to be told
+// Recognises system calls that block. The program may be killed while it waits, so recent changes must be written
 // before.
 
 #ifndef JM_WAITING_H
@@ -8,13 +8,14 @@
 
 #include "base/compat.h"
 
-// Shorter waits are over before anybody misses what has not been told.
+// A program that is killed in a shorter wait loses little.
 #define LONG_WAIT_MS 100
 
-// Whether the call, which is about to be made, will take that long unless a signal comes: a sleep.
+// True if the call is a sleep: it will take that long unless a signal comes.
 Bool jm_waiting_is_certain(UInt number, const UWord *args);
 
-// Whether it may take as long as it likes. What would be ready at once is asked of the kernel. Not for sleeps.
+// True if the call may block for any time; sleeps are not included. Asks the kernel whether a read or write would
+// succeed at once.
 Bool jm_waiting_is_likely(UInt number, const UWord *args);
 
 #endif
