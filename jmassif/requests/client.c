@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// Client requests and monitor commands.
+// Client requests and vgdb's monitor commands: the way from a request's number to its module. Any program can forge a
+// request, so addresses of texts and arrays are checked.
 
 #include "requests/client.h"
 #include "base/client_memory.h"
@@ -83,7 +84,7 @@ static Bool monitor_command(const HChar *text)
     VG_(strlcpy)(copy, text, sizeof copy);
     const HChar *word = VG_(strtok_r)(copy, " ", &save);
     switch (VG_(keyword_id)("help usage snapshot peak", word ? word : "", kwd_report_duplicated_matches)) {
-    case -2: // several match: said already
+    case -2: // ambiguous: reported by the core already
         return True;
     case 0:
         VG_(gdb_printf)
@@ -99,7 +100,7 @@ static Bool monitor_command(const HChar *text)
         return True;
     case 2:
         jm_snapshot_take(SNAPSHOT_REQUEST);
-        path = jm_trace_path(); // a forked child's is created by now
+        path = jm_trace_path(); // the snapshot has created a forked child's trace
         if (path)
             VG_(gdb_printf)("snapshot written to %s\n", path);
         else
@@ -137,7 +138,7 @@ static void set_mark(ThreadId tid, UWord text_at, Bool begins_stage)
 {
     jm_pending_settle(tid);
     jm_trace_mark(jm_clock_now(), jm_trace_string(request_text(text_at)));
-    jm_snapshot_take(SNAPSHOT_MARK); // which tells the peaks so far
+    jm_snapshot_take(SNAPSHOT_MARK); // writes the peaks so far
     if (begins_stage) {
         jm_ledger_restart_peaks();
         jm_trace_stage(jm_clock_now());
@@ -161,7 +162,7 @@ static void read_usage(ThreadId tid, UWord array)
     }
 }
 
-// What the program says of its own allocator.
+// Requests of the program's own tensor allocator.
 static Bool tensor_request(ThreadId tid, const UWord *args)
 {
     if (args[0] == VG_USERREQ__JMASSIF_TENSOR)

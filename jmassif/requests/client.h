@@ -10,7 +10,7 @@
 // VG_(needs_client_requests) callback.
 Bool jm_client_handle_request(ThreadId tid, UWord *args, UWord *result);
 
-// Calls `called` when the program has called exit(), after most of its handlers.
+// Set the function to call when the program has called exit(), after most of its handlers.
 void jm_client_on_exit(void (*called)(void));
 
 #endif

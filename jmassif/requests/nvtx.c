@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// Texts and handles of NVTX. A domain's handle and a registered string's handle are numbers of ours, which NVTX only
-// hands back.
+// NVTX calls as regions and marks. Texts are read from the program, and handles of domains and registered strings are
+// numbers that NVTX only passes back; see nvtx.h.
 
 #include "requests/nvtx.h"
 #include "base/client_memory.h"
@@ -16,7 +16,7 @@
 
 // ---- texts ---------------------------------------------------------------------------------------------------
 
-// A wchar_t has 32 bits on Linux.
+// wchar_t has 32 bits on Linux.
 static Bool read_wide(Addr from, HChar *to)
 {
     SizeT used = 0;
@@ -53,7 +53,7 @@ static UWord domain_handle(const HChar *name)
     return n_domains;
 }
 
-// The text as reports show it.
+// Prefix a text with its domain's name, as reports show it. Valid until the next call.
 static const HChar *in_domain(UWord domain, const HChar *text)
 {
     static HChar whole[2 * MAX_TEXT + 2];
@@ -65,11 +65,11 @@ static const HChar *in_domain(UWord domain, const HChar *text)
 
 // ---- events --------------------------------------------------------------------------------------------------
 
-// nvtxEventAttributes_t, all versions: the type of the message at 32, the message at 40 (nvToolsExt.h).
+// nvtxEventAttributes_t (nvToolsExt.h): the message's type is at 32 and the message at 40 in all versions.
 enum { MESSAGE_TYPE = 32, MESSAGE = 40 };
 enum { MESSAGE_ASCII = 1, MESSAGE_UNICODE = 2, MESSAGE_REGISTERED = 3 };
 
-// What an event is called. A registered string is its region's name already; other texts are read.
+// Find the name of an event's region. A registered string is such a name already; other texts are read.
 static RegionName event_name(UWord domain, UWord form, Addr argument)
 {
     HChar text[MAX_TEXT] = "";
@@ -88,7 +88,7 @@ static RegionName event_name(UWord domain, UWord form, Addr argument)
     return jm_region_name(in_domain(domain, is_known ? text : "(no message)"));
 }
 
-// Tags of regions: of a domain's stack of ranges, and of one range by itself.
+// Tags of regions: odd for a domain's stack of ranges, even for a single range.
 static ULong stack_tag(UWord domain)
 {
     return (ULong)domain << 1 | 1;
@@ -99,7 +99,7 @@ static ULong range_tag(UWord range)
     return (ULong)range << 1;
 }
 
-// The number of a range holds the thread that began it: any thread may end it.
+// The number of a range contains the thread that began it, since any thread may end it.
 enum { THREAD_BITS = 16 };
 static UWord n_ranges;
 

@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// NVTX, the annotations of NVIDIA's tools: ranges become regions, marks become marks. NVTX looks for a tool's library
-// in the environment variable NVTX_INJECTION64_PATH, loads it and lets it put its functions into NVTX's tables. The
-// preload library is such a library. The names of a domain's ranges begin with the domain's.
+// NVTX, the annotations of NVIDIA's tools: ranges become regions, marks become marks. NVTX loads the tool library that
+// the environment variable NVTX_INJECTION64_PATH names, and lets it put its functions into NVTX's tables. The preload
+// library is such a library. Ranges of a domain are prefixed with the domain's name.
 
 #ifndef JM_NVTX_H
 #define JM_NVTX_H
 
 #include "base/compat.h"
 
-// One call, as the preload library tells it (preload/protocol.h). The result is NVTX's: a level, a range or a handle.
+// Handle a call that the preload library has forwarded (preload/protocol.h). Return NVTX's result: a level, a range or
+// a handle; 0 for any other call.
 UWord jm_nvtx_call(ThreadId tid, UWord call, UWord domain, UWord form, UWord text);
 
-// Writes the path of the preload library, which `inside` is an address of, to the program's memory. False if NVTX is to
-// be left alone.
+// Write the path of the preload library, which is mapped at `inside`, to the program's memory at `to`. False with
+// --nvtx=no, or if `size` is too small.
 Bool jm_nvtx_library_path(Addr inside, HChar *to, SizeT size);
 
 #endif

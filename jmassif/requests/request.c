@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
 // A superblock that ends with a request (the magic instructions of valgrind.h) gets a call of answer() before its end,
-// and an exit to what follows if that has answered. What it has not goes on to the core as ever.
+// and an exit to the following code if answer() returns 1. Other requests reach the core as usual.
 
 #include "requests/request.h"
 #include "requests/client.h"
@@ -27,7 +27,7 @@
 static Bool find_answer(ThreadId tid, UWord *args, UWord *result)
 {
     switch (args[0]) {
-    // What replaces malloc asks for one of the functions that the tool has told the core.
+    // The core's replacement of malloc calls the functions that the tool has registered.
     case VG_USERREQ__CLIENT_CALL1:
         *result = ((UWord(*)(ThreadId, UWord))args[1])(tid, args[2]);
         return True;
@@ -42,7 +42,7 @@ static Bool find_answer(ThreadId tid, UWord *args, UWord *result)
     }
 }
 
-// 1 if the request was answered: its result is in its register.
+// Return 1 if the request was answered; the result is then in its register.
 #if defined(VGA_amd64)
 #define N_REGPARMS 1
 #define ARGUMENTS  mkIRExprVec_1(IRExpr_GSPTR())
@@ -56,7 +56,7 @@ static VG_REGPARM(1) UWord answer(VexGuestArchState *guest)
     return 1;
 }
 #else
-// VEX cannot give helpers the guest state on arm64 (3.19, 3.24, 3.27: an assertion fails).
+// VEX cannot pass the guest state to helpers on arm64 (3.19, 3.24, 3.27: an assertion fails).
 #define N_REGPARMS 0
 #define ARGUMENTS  mkIRExprVec_0()
 
@@ -83,7 +83,7 @@ IRSB *jm_request_answer_at_once(IRSB *in)
     IRTemp answered = newIRTemp(out->tyenv, Ity_I64);
     IRDirty *call =
         unsafeIRDirty_1_N(answered, N_REGPARMS, "jm_request_answer", VG_(fnptr_to_fnentry)(answer), ARGUMENTS);
-    // The stack is unwound from the registers as they are now.
+    // Declare the registers read: the stack is unwound from their current values.
     VG_(memset)(call->fxState, 0, sizeof call->fxState);
     call->nFxState = 3;
     call->fxState[0].fx = Ifx_Read;
