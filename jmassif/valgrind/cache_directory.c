@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// See cache_directory.h. By the kernel's own calls: the core's know no directory descriptors, and a path that is walked
-// twice may lead to two places.
+// Files of the cache, opened relative to their directory: a path that is resolved twice may lead to two places. The
+// core has no calls with directory descriptors, so the kernel's are called directly. See cache_directory.h.
 
 #include "valgrind/cache_directory.h"
 #include "base/kernel.h"
 #include "base/options.h"
 
-#define RLIMIT_FSIZE 1 // asm-generic/resource.h, and the same on every machine
+#define RLIMIT_FSIZE 1 // asm-generic/resource.h; the same on every architecture
 
 #define OTHERS_MAY_WRITE 0022
 
-// fcntl.h; the core's headers have none of these.
+// fcntl.h; missing in the core's headers.
 #if defined(VGA_arm64)
 #define O_DIRECTORY 040000
 #define O_NOFOLLOW  0100000
@@ -34,7 +34,7 @@ static UInt own_user(void)
     return jm_kernel_call(__NR_geteuid, 0, 0, 0, 0, 0);
 }
 
-// NULL if it is the user's own.
+// Return why a file is not trusted; NULL if the user owns it and others cannot write to it.
 static const HChar *fault_of(const struct vg_stat *st)
 {
     if (st->uid != own_user())
@@ -70,8 +70,8 @@ static Int make_and_open(const HChar *path, Bool is_asked_for)
     return fd;
 }
 
-// Where the XDG base directory specification puts what can be made again. Without a word where that is not the user's
-// own: root that runs a user's program must not leave there what the user could then not write to.
+// Open the cache at the place of the XDG base directory specification. Stay silent if the base is not the user's own:
+// root running a user's program must not leave files there that the user cannot write to.
 static Int open_default(void)
 {
     const HChar *base = VG_(getenv)("XDG_CACHE_HOME"), *home = VG_(getenv)("HOME");
@@ -157,7 +157,7 @@ Long jm_cache_read(Int file, void *bytes, SizeT n, ULong offset)
     return done;
 }
 
-// To write beyond the limit is answered with a signal, which would kill the program.
+// Writing beyond RLIMIT_FSIZE raises a signal, which would kill the program.
 static Bool is_allowed(ULong end)
 {
     struct vki_rlimit limit;
@@ -182,12 +182,12 @@ Bool jm_cache_append(Int file, const CachePiece pieces[2], ULong *at)
     return True;
 }
 
-// ---- how much they are ---------------------------------------------------------------------------------------
+// ---- the limit of their size ---------------------------------------------------------------------------------
 
 typedef struct {
     HChar name[64];
     ULong n_bytes;
-    ULong used; // when it was last written to, which tells that it is in use: in seconds
+    ULong used; // time of the last write, which a run makes to each file in use: in seconds
 } File;
 
 static Bool ends_with(const HChar *name, const HChar *suffix)
@@ -214,7 +214,7 @@ static XArray *files_in(Int directory, const HChar *suffix)
     XArray *files = VG_(newXA)(VG_(malloc), "jm.code", VG_(free), sizeof(File));
     static HChar entries[4096] __attribute__((aligned(8)));
     Long n;
-    // With a position of its own: a forked child may read the directory at the same time.
+    // Open it again for a separate position: a forked child may read the directory at the same time.
     const Int fd = jm_kernel_call(__NR_openat, directory, (UWord) ".", VKI_O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0, 0);
     while ((n = jm_kernel_call(__NR_getdents64, fd, (UWord)entries, sizeof entries, 0, 0)) > 0)
         for (Long at = 0; at < n;) {

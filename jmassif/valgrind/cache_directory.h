@@ -1,36 +1,37 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// The directory of what is kept between runs, and its files. What lies there is executed, so it must be the user's own
-// and nobody else may write to it; else it is left alone, with one line that says so.
+// The directory of the files kept between runs. Their content is executed, so directory and files must belong to the
+// user and be writable by the user alone; otherwise they are not used, and one line says why.
 
 #ifndef JM_CACHE_DIRECTORY_H
 #define JM_CACHE_DIRECTORY_H
 
 #include "base/compat.h"
 
-// The directory that --code-cache asks for, made if need be: a descriptor, which stays open, so that it is the same one
-// when the program has changed its root or its user. -1 if nothing can be kept.
+// Return a descriptor of --code-cache's directory, created if necessary; -1 if nothing can be kept. It stays open, so
+// it is the same directory when the program has changed its root or its user.
 Int jm_cache_directory(void);
 
-// One of its files: a descriptor out of the program's reach, -1 if there is none or if it is not the user's own. With
-// `flags` of open(2); a file that is created is the user's alone.
+// Open a file of the directory with `flags` of open(2); a created file is accessible to the user alone. Return a
+// descriptor out of the program's reach, which the caller closes; -1 if the file does not exist or is not the user's
+// own.
 Int jm_cache_directory_file(Int directory, const HChar *name, Int flags);
 
-// The same open file with a position and flags of its own; -1 if it cannot be had.
+// Open the same file again, with a position and flags of its own; -1 on failure. The caller closes it.
 Int jm_cache_reopen(Int file, Int flags);
 
-// Removes the files with the suffix, the longest unused first, until all together have no more than `limit` bytes.
-// `kept` stays.
+// Remove files with the suffix, least recently used first, until their sum is at most `limit` bytes. The file `kept`
+// stays.
 void jm_cache_directory_trim(Int directory, const HChar *suffix, const HChar *kept, ULong limit);
 
 void jm_cache_remove(Int directory, const HChar *name);
 Bool jm_cache_rename(Int directory, const HChar *from, const HChar *to);
 
-// Fewer bytes than asked for at the file's end; negative: an error's number.
+// Read `n` bytes, fewer at the file's end; a negative result is -errno.
 Long jm_cache_read(Int file, void *bytes, SizeT n, ULong offset);
 Bool jm_cache_write_at(Int file, const void *bytes, SizeT n, ULong offset);
 
-// Writes both pieces at the file's end, in one call. Where they lie then; 0 if they could not be written whole.
+// Append both pieces to the file in one call, and set `*at` to their offset. False if they could not be written whole.
 typedef struct {
     const void *bytes;
     SizeT n;

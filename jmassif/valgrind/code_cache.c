@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// The core asks VEX for each translation by one function, and the linker leads these calls here (--wrap). What VEX
-// returns follows from the program's bytes, their address, and what is in the key (code_key.h): VEX keeps nothing from
-// one translation to the next, host code may lie anywhere, and the helpers that it calls are at the addresses at which
-// the tool is linked. So a translation is taken from the cache only if the program's bytes are the very ones of which
-// it was made. Where its jumps led then (indirect.h) is a guess that it checks itself.
+// Translations of an earlier run in place of VEX's. The core asks VEX for each translation by one function, and the
+// linker leads these calls here (--wrap). The result depends on the program's bytes, their address, and the key
+// (code_key.h): VEX keeps no state between translations, host code can lie anywhere, and its helpers are at the
+// addresses at which the tool is linked. So a translation is taken from the cache only if the program's bytes are equal
+// to those it was made from. Jump targets of an earlier run (indirect.h) are guesses that the code checks itself.
 //
-// Left to VEX are all superblocks of which that is not so: redirected ones (the core puts something before them), those
-// that check themselves, those that are made while a debugger may set breakpoints, when the core traces or counts
-// superblocks, or follows the stack pointer. So is code that is not in a file, or can be written to. Superblocks that
-// go on behind jumps (--vex-guest-chase=yes) depend on what is redirected elsewhere; then nothing is kept. Nor is what
-// VEX could not translate, because it says so when it tries.
+// VEX translates all other superblocks: redirected ones (the core puts code before them), self-checking ones, and those
+// made while a debugger may set breakpoints, or while the core traces or counts superblocks or follows the stack
+// pointer; also code that is not in a file or is writable. With --vex-guest-chase=yes nothing is kept: superblocks go
+// on behind jumps and depend on redirections elsewhere. Undecodable code is not kept either, because VEX reports it
+// when it tries.
 
 #include "valgrind/code_cache.h"
 #include "base/options.h"
@@ -25,7 +25,7 @@
 
 static enum { OFF, NOT_OPENED, ON } state;
 
-// ---- what can be kept ----------------------------------------------------------------------------------------
+// ---- superblocks that can be kept ----------------------------------------------------------------------------
 
 static Bool chases(void)
 {
@@ -36,14 +36,14 @@ static Bool chases(void)
 #endif
 }
 
-// Of which nothing but the key shapes the translation.
+// Return whether only the code and the key shape the translation.
 static Bool is_plain(const VexTranslateArgs *args)
 {
     return !args->preamble_function && !args->instrument2 && args->traceflags == 0 && !args->addProfInc &&
            VG_(clo_vgdb) != VGDB_FULL && (Addr)args->guest_bytes == args->guest_bytes_addr;
 }
 
-// Files without a name are where programs put code that they make.
+// Exclude unnamed and deleted files, memory files and devices: programs put generated code into them.
 static Bool is_of_a_library(const NSegment *mapping)
 {
     const HChar *name = VG_(am_get_filename)(mapping);
@@ -51,7 +51,7 @@ static Bool is_of_a_library(const NSegment *mapping)
            !VG_(strstr)(name, " (deleted)");
 }
 
-static Bool is_translatable; // what VEX has in hand
+static Bool is_translatable; // the superblock that VEX is translating
 
 void jm_code_cache_instrumenting(const IRSB *block)
 {
@@ -60,7 +60,7 @@ void jm_code_cache_instrumenting(const IRSB *block)
 
 static void keep(const VexTranslateArgs *args, const VexTranslateResult *result)
 {
-    const NSegment *mapping = jm_mapped_code(args->guest_bytes_addr); // again, since the core moves them
+    const NSegment *mapping = jm_mapped_code(args->guest_bytes_addr); // look it up again: the core moves segments
     if (result->status != VexTransOK || result->n_sc_extents != 0 || result->offs_profInc != -1 || !is_translatable ||
         args->guest_extents->base[0] != args->guest_bytes_addr || *args->host_bytes_used <= 0 || !mapping)
         return;
@@ -72,12 +72,12 @@ static void keep(const VexTranslateArgs *args, const VexTranslateResult *result)
         jm_code_file_add(&record, args->host_bytes);
 }
 
-// ---- in the place of VEX's function --------------------------------------------------------------------------
+// ---- wrappers of functions of the core and VEX ---------------------------------------------------------------
 
 VexTranslateResult __real_LibVEX_Translate(VexTranslateArgs *args);
 VexTranslateResult __wrap_LibVEX_Translate(VexTranslateArgs *args);
 
-// What the core wants to be told with the code.
+// Fill in the core's arguments from a record; False if the code does not fit.
 static Bool hand_over(const VexTranslateArgs *args, const CodeRecord *record, const UChar *host)
 {
     if ((ULong)record->n_host > (ULong)args->host_bytes_size || record->result.status != VexTransOK)
@@ -114,8 +114,7 @@ VexTranslateResult __wrap_LibVEX_Translate(VexTranslateArgs *args)
     return result;
 }
 
-// A debugger speaks with the core. It may set breakpoints, which are calls in the superblocks that are made from now
-// on.
+// Stop the cache when a debugger talks to the core: its breakpoints are calls in superblocks that are made from now on.
 void __real_server_main(void);
 void __wrap_server_main(void);
 
@@ -125,7 +124,7 @@ void __wrap_server_main(void)
     __real_server_main();
 }
 
-// ---- the tool's life -----------------------------------------------------------------------------------------
+// ---- start, fork and end -------------------------------------------------------------------------------------
 
 void jm_code_cache_init(void)
 {

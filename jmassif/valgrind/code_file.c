@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// The file is a row of batches, each written by one call at the file's end, so that several processes can write to it
-// and none needs to wait. A batch is a header, an entry for each record (a part of its address' hash, and where it is),
-// and the records. Headers and entries are read when the file is opened; of the entries an index is made, which is all
-// that is in memory. A record is read when its address is asked for, and nothing of it is used before its checksum has
-// been found right, over a copy that nobody else can write to.
+// Storage of translations. The file is a sequence of batches, each appended by one write, so several processes can
+// write to it without waiting. A batch is a header, an entry per record (a part of its address' hash, and its offset),
+// and the records. Opening the file reads headers and entries and makes an index of the entries, the only part in
+// memory. A record is read when its address is requested, and used only after its checksum was verified over a private
+// copy.
 //
-// What is in the file is not trusted: a batch or record that is cut off or damaged, or of another key, is passed over,
-// and the next batch is looked for by the word that it begins with. Every batch has a time, when something of it was
-// last used. It is the one thing that is written in place; when the file is full, the batches that were not used for
-// the longest are left out.
+// The file is not trusted: a batch or record that is truncated, damaged or of another key is skipped, and the next
+// batch is found by its magic number. Every batch has the time of its last use, the only field written in place; when
+// the file is full, the least recently used batches are dropped.
 
 #include "valgrind/code_file.h"
 #include "base/checksum.h"
@@ -22,30 +21,30 @@
 #define MAGIC          0x3165646f636d6aULL // "jmcode1"
 #define SUFFIX         ".code"
 #define PENDING_BYTES  (256 * 1024)
-#define MAX_ENTRIES    4096 // of a batch
-#define MAX_CANDIDATES 8    // for one address: the same place was other code's in other runs
+#define MAX_ENTRIES    4096 // per batch
+#define MAX_CANDIDATES 8    // per address: earlier runs had other code at the same address
 
 typedef struct {
     ULong magic;
     ULong key[2];
-    ULong n_bytes; // with this header
+    ULong n_bytes; // including this header
     UInt n_records;
     UInt zero;
-    ULong checksum;  // of what stands before it, and of the entries
+    ULong checksum;  // covers the fields above and the entries
     ULong last_used; // seconds since 1970
 } BatchHeader;
 
 typedef struct {
     UInt tag;
-    UInt at; // in the batch; in the index, in the file
+    UInt at; // offset in the batch; in the index, in the file
 } Entry;
 
 typedef struct {
-    ULong checksum; // of all behind it
+    ULong checksum; // covers everything after it
     CodeRecord record;
-} RecordHeader; // then the program's bytes, those of other code, and the host's
+} RecordHeader; // followed by the program's bytes and the host's
 
-// A record lies in one window; see read_at().
+// A record must fit into one window; see read_at().
 #define WINDOW_BYTES (32 * 1024)
 #define WINDOW_ALIGN 4096
 #define MAX_RECORD   (WINDOW_BYTES - WINDOW_ALIGN)
@@ -54,7 +53,7 @@ static CodeKey key;
 static ULong limit_bytes;
 static Int file = -1;
 static Bool may_write;
-static ULong file_bytes; // as last seen
+static ULong file_bytes; // when last read or appended to
 
 static struct {
     UInt found, missing, changed, refused, kept;
@@ -62,8 +61,8 @@ static struct {
 
 // ---- reading -------------------------------------------------------------------------------------------------
 
-// Translations are mostly asked for in the order in which the last run needed them. So the file is read in windows; a
-// few, because threads and imports interleave.
+// Read the file in windows: translations are mostly requested in the order of the last run. Several windows, because
+// threads and imports interleave.
 #define N_WINDOWS 8
 static struct {
     ULong start;
@@ -71,7 +70,7 @@ static struct {
     UChar bytes[WINDOW_BYTES];
 } windows[N_WINDOWS];
 
-// Valid until the next call; NULL beyond the file's end.
+// Return `n_bytes` at offset `at`, valid until the next call; NULL beyond the file's end.
 static const UChar *read_at(ULong at, SizeT n_bytes)
 {
     static UInt oldest;
@@ -101,7 +100,7 @@ static Bool is_sound(const CodeRecord *record)
            record->n_guest <= record->n_compared && bytes_of(record) <= MAX_RECORD;
 }
 
-// The record with its checksum found right, whose code begins at the returned place; NULL: damaged.
+// Read a record, verify its checksum and return the bytes after its header; NULL if it is damaged.
 static const UChar *read_record(ULong at, RecordHeader *header)
 {
     const UChar *bytes = read_at(at, sizeof *header);
@@ -122,7 +121,7 @@ static const UChar *read_record(ULong at, RecordHeader *header)
 
 // ---- the index -----------------------------------------------------------------------------------------------
 
-// Open addressing, by the tag alone. A free slot's place is 0, where a batch begins and no record.
+// Open addressing by the tag alone. A free slot has offset 0, where a batch begins but no record.
 static Entry *slots;
 static UInt n_slots, n_used;
 
@@ -131,7 +130,7 @@ static UInt tag_of(Addr address)
     return jm_hash(address) >> 32;
 }
 
-// The slots of a tag, the oldest record first, as far as `same` has room; the free slot behind them.
+// Find the slots of a tag, the oldest record first, up to the room of `same`. Return the free slot after them.
 static UInt slots_of(UInt tag, UInt same[MAX_CANDIDATES], UInt *n_same)
 {
     UInt i = tag & (n_slots - 1);
@@ -141,7 +140,7 @@ static UInt slots_of(UInt tag, UInt same[MAX_CANDIDATES], UInt *n_same)
     return i;
 }
 
-// A program that is built again and again has other code at one address each time: the oldest record makes room.
+// A program under development has other code at one address in each run: replace the oldest record.
 static void insert(Entry entry)
 {
     UInt same[MAX_CANDIDATES], n_same;
@@ -183,7 +182,7 @@ typedef struct {
     Bool is_used; // by this run
 } Batch;
 
-static XArray *batches; // of Batch, as they lie in the file
+static XArray *batches; // of Batch, in the order of the file
 
 static ULong now(void)
 {
@@ -206,7 +205,7 @@ static Bool is_batch(const BatchHeader *header, ULong start)
            header->n_bytes <= 2 * PENDING_BYTES && start + header->n_bytes <= file_bytes;
 }
 
-// The next place from `at` on where the word stands with which a batch begins; the file's end if nowhere.
+// Find the next magic number of a batch from `at` on; the file's end if there is no other.
 static ULong find_magic(ULong at)
 {
     const ULong magic = MAGIC;
@@ -223,7 +222,7 @@ static ULong find_magic(ULong at)
     return file_bytes;
 }
 
-// The batch at `start`, its entries to `entries`; False if there is none.
+// Read the header and entries of the batch at `start`; False if no valid batch begins there.
 static Bool read_batch(ULong start, BatchHeader *header, Entry *entries)
 {
     if (jm_cache_read(file, header, sizeof *header, start) != sizeof *header || !is_batch(header, start))
@@ -233,7 +232,8 @@ static Bool read_batch(ULong start, BatchHeader *header, Entry *entries)
            header_checksum(header, entries) == header->checksum;
 }
 
-// Where the next one begins. A batch that was cut off when its writer was killed has others where its rest would be.
+// Find the start of the next batch. After a batch that was truncated because its writer was killed, others lie where
+// its rest would be.
 static ULong after_batch(ULong start, const BatchHeader *header)
 {
     ULong word;
@@ -243,7 +243,7 @@ static ULong after_batch(ULong start, const BatchHeader *header)
     return find_magic(start + sizeof *header);
 }
 
-// Finds all batches; with `index`, their records too.
+// Find all batches; with `index`, add their records to the index.
 static void read_batches(Bool index)
 {
     struct vg_stat st;
@@ -269,7 +269,7 @@ static void read_batches(Bool index)
     VG_(free)(entries);
 }
 
-// The batch in which a place lies; NULL if none.
+// Find the batch that contains an offset; NULL if it is outside of all.
 static Batch *batch_at(ULong at)
 {
     Word low = 0, high = VG_(sizeXA)(batches);
@@ -288,7 +288,7 @@ static Batch *batch_at(ULong at)
 
 static void note_use(ULong at)
 {
-    static ULong start, end; // of the last one
+    static ULong start, end; // of the last batch noted
     if (start <= at && at < end)
         return;
     Batch *batch = batch_at(at);
@@ -299,11 +299,11 @@ static void note_use(ULong at)
     end = start + batch->n_bytes;
 }
 
-// ---- finding -------------------------------------------------------------------------------------------------
+// ---- look-up -------------------------------------------------------------------------------------------------
 
 typedef enum { IS_RIGHT, IS_OTHERS, IS_CHANGED, IS_DAMAGED } Verdict;
 
-// Of the record at a place in the file; if it is the right one, its host code.
+// Compare the record at an offset with the code at `address`; if it is right, set `*host` to its host code.
 static Verdict judge(ULong at, Addr address, const NSegment *mapping, RecordHeader *header, const UChar **host)
 {
     const UChar *bytes = read_record(at, header);
@@ -317,8 +317,8 @@ static Verdict judge(ULong at, Addr address, const NSegment *mapping, RecordHead
     return IS_RIGHT;
 }
 
-// Behind the record that was found last. Mostly the next one that is asked for, in the order of the run that wrote
-// them, and then the index, which no cache holds, is not needed.
+// End of the record found last. The next request is mostly for the record there, in the order of the run that wrote it;
+// that saves a look-up in the index, which misses all caches of the processor.
 static ULong next_at;
 
 static Bool is_next(Addr address)
@@ -365,12 +365,12 @@ const UChar *jm_code_file_find(Addr address, const NSegment *mapping, CodeRecord
 
 // ---- writing -------------------------------------------------------------------------------------------------
 
-static UChar *pending; // records; NULL: nothing was kept yet
+static UChar *pending; // records of the next batch; NULL until the first is kept
 static SizeT n_pending_bytes;
 static struct {
     BatchHeader header;
     Entry entries[MAX_ENTRIES];
-} front; // of the batch that is written next
+} front; // of the next batch
 
 static void forget_pending(void)
 {
@@ -431,9 +431,9 @@ void jm_code_file_flush(void)
 
 // ---- the limit -----------------------------------------------------------------------------------------------
 
-#define HOUR 3600 // often enough to tell what is used from what is not
+#define HOUR 3600 // seconds; often enough to separate used batches from unused ones
 
-// Tells of each batch that something of it was used.
+// Write the time into each batch that this run has used.
 static void stamp(void)
 {
     const ULong time = now();
@@ -442,7 +442,7 @@ static void stamp(void)
         const Batch *batch = VG_(indexXA)(batches, i);
         if (!batch->is_used || batch->last_used + HOUR > time)
             continue;
-        // What is written to a file that is open for appending goes to its end, wherever it was sent.
+        // Reopen the file: a write to one that is open for appending goes to its end, whatever its offset.
         if (out < 0 && (out = jm_cache_reopen(file, VKI_O_WRONLY)) < 0)
             return;
         jm_cache_write_at(out, &time, sizeof time, batch->start + offsetof(BatchHeader, last_used));
@@ -460,7 +460,7 @@ static Int latest_first(const void *a, const void *b)
 static Bool copy_batch(Int out, const Batch *batch, UChar *buffer)
 {
     if (batch->n_bytes > 2 * PENDING_BYTES)
-        return True; // with what is behind it and of no use
+        return True; // includes damaged data behind the batch: skip it
 
     ULong at;
     const CachePiece pieces[2] = {{buffer, batch->n_bytes}, {buffer, 0}};
@@ -468,15 +468,15 @@ static Bool copy_batch(Int out, const Batch *batch, UChar *buffer)
            jm_cache_append(out, pieces, &at);
 }
 
-// Another file takes the place of this one, with what was used last, and a quarter of the limit free. Whoever has this
-// one open goes on with it.
+// Replace the file by one with the most recently used batches, and a quarter of the limit free. Processes that have the
+// old file open continue with it.
 static void shrink(Int directory, const HChar *name)
 {
     HChar unfinished[sizeof key.hex + 8];
     VG_(snprintf)(unfinished, sizeof unfinished, "%s.new", key.hex);
     Int out = jm_cache_directory_file(directory, unfinished, VKI_O_CREAT | VKI_O_EXCL | VKI_O_WRONLY | VKI_O_APPEND);
     if (out < 0) {
-        jm_cache_remove(directory, unfinished); // left by one that was killed; or else another process will try again
+        jm_cache_remove(directory, unfinished); // left by a killed process; if by a live one, a later run tries again
         return;
     }
     stamp();
@@ -547,7 +547,7 @@ void jm_code_file_close(void)
     may_write = False;
 }
 
-// The position of an open file is the parent's too, and what was written there is where that says.
+// Reopen the file: its position is shared with the parent, and an append finds its own offset by the position.
 void jm_code_file_after_fork_in_child(void)
 {
     if (file < 0)

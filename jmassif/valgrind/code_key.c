@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// The tool's file stands for what is compiled in: VEX, the core, the addresses of helpers that translated code calls,
-// what our instrumentation adds. What differs between two runs of it are the processor, and options. Of these all count
-// but those that are known not to matter: one that a later release brings makes a key of its own, rather than none.
+// The tool's file stands for all that is compiled in: VEX, the core, the addresses of helpers that translated code
+// calls, the code that instrumentation adds. Runs of one tool differ in the processor and in options. All options count
+// except those known to be harmless, so an option of a later release makes a new key, never a wrong hit.
 
 #include "valgrind/code_key.h"
 #include "base/checksum.h"
@@ -12,7 +12,7 @@
 
 #define FORMAT "jmassif-code 1"
 
-// Globs of options that leave superblocks as they are. (--stacks changes them, and so does --time-unit=i.)
+// Globs of options that leave superblocks unchanged. (--stacks changes them, and so does --time-unit=i.)
 static const HChar *const harmless[] = {"--tool=*",
                                         "--jmassif-out-file=*",
                                         "--heap=*",
@@ -79,7 +79,7 @@ static void add_options(Sha256 *hash)
     jm_sha256_add(hash, (const UChar *)&VG_(clo_vex_control), sizeof VG_(clo_vex_control));
 }
 
-// SHA-256 of so much would take longer than a small program runs.
+// Hash the tool's file by jm_checksum: SHA-256 of it would take longer than a small program runs.
 static Bool add_tool(Sha256 *hash)
 {
     Int fd = VG_(fd_open)("/proc/self/exe", VKI_O_RDONLY, 0);
@@ -98,14 +98,14 @@ static Bool add_tool(Sha256 *hash)
     return n == 0;
 }
 
-// What the caches are like is in an array of its own, and VEX asks for it nowhere.
+// Leave out the description of the caches: it is a separate array that VEX never reads.
 static void add_processor(Sha256 *hash, const VexArchInfo *info)
 {
     VexArchInfo known = *info;
     VG_(memset)(&known.hwcache_info, 0, sizeof known.hwcache_info);
     jm_sha256_add(hash, (const UChar *)&known, sizeof known);
 #if defined(VGA_amd64)
-    // Our own multiply-adds depend on leaf 1. (What it has in its other registers may differ from core to core.)
+    // The recorder's multiply-adds (fma.c) depend on leaf 1. (Its other registers may differ from core to core.)
     UInt a = 1, b, c = 0, d;
     __asm__ volatile("cpuid" : "+a"(a), "=b"(b), "+c"(c), "=d"(d));
     const UInt features[2] = {c, d};
@@ -113,7 +113,7 @@ static void add_processor(Sha256 *hash, const VexArchInfo *info)
 #endif
 }
 
-// Field by field: the core fills it on its stack, with what lay there between the fields.
+// Hash field by field: the core fills the structure on its stack, with garbage between the fields.
 static void add_abi(Sha256 *hash, const VexAbiInfo *abi)
 {
     Int fields[] = {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// What shapes a translation besides the code itself: the tool with Valgrind's core and VEX in it, what the processor
-// can do, the options. Translations that were made under one key mean nothing under another.
+// The key of translations, which covers everything but the code that shapes them: the tool with Valgrind's core and VEX
+// in it, the processor's capabilities, the options. A translation is valid under its own key only.
 
 #ifndef JM_CODE_KEY_H
 #define JM_CODE_KEY_H
@@ -13,7 +13,7 @@ typedef struct {
     HChar hex[2 * 16 + 1];
 } CodeKey;
 
-// False if the tool cannot be read.
+// Compute the key; False if the tool's file cannot be read.
 Bool jm_code_key(CodeKey *key, const VexTranslateArgs *args);
 
 #endif

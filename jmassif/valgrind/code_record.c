@@ -1,21 +1,24 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
+//
+// Comparison of a kept translation with the program. VEX also reads bytes behind the code that it translates, so these
+// are compared too.
 
 #include "valgrind/code_record.h"
 #include "base/words.h"
 #include "valgrind/mapped_code.h"
 
-// VEX looks as far as this beyond the start of an instruction: for the 16 bytes that announce a client request, and
-// what they ask for (amd64: 3 bytes; arm64: 4). The instruction itself is among the bytes that were translated.
+// VEX reads up to this far beyond the start of an instruction: the 16 bytes that announce a client request, and the
+// instruction of the request (amd64: 3 bytes; arm64: 4). The instruction itself is among the translated bytes.
 #define LOOKED_AHEAD 20
 
-// How many bytes of the program from its address on a translation depends on; 0 if they cannot be read.
+// Count the program's bytes from the address on that a translation depends on; 0 if they cannot be read.
 static SizeT n_to_compare(Addr address, SizeT n_guest, const NSegment *mapping)
 {
     const SizeT n_left = mapping->end - address + 1;
     const SizeT n = n_guest + LOOKED_AHEAD < n_left ? n_guest + LOOKED_AHEAD : n_left;
     if (n_guest == 0 || n_guest > n)
         return 0;
-    // What was only looked at may lie in a page that the file has not.
+    // The bytes read ahead may lie in a page beyond the file's end.
     return jm_mapped_code_can_read(mapping, address, n) ? n : 0;
 }
 

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
+//
+// Look-up of code that cannot change, in the core's segments: such code can be translated once for several runs. See
+// mapped_code.h.
 
 #include "valgrind/mapped_code.h"
 #include "base/kernel.h"
@@ -9,7 +12,7 @@ const NSegment *jm_mapped_code(Addr address)
     return segment && segment->kind == SkFileC && segment->hasR && segment->hasX && !segment->hasW ? segment : NULL;
 }
 
-// Of a file's pages none is missing before one that is there.
+// Probe only the last page: pages of a mapping are missing only beyond the file's end.
 Bool jm_mapped_code_can_read(const NSegment *mapping, Addr address, SizeT n_bytes)
 {
     if (n_bytes == 0 || address < mapping->start || address > mapping->end || n_bytes - 1 > mapping->end - address)

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// The places are one behind the other in a zone that is out of the way of what is allocated from below, near enough to
-// it for jumps of 2 GB, and ends before what CUDA's driver reserves (from 8 GB on). A table of them is a file in the
-// cache's directory, for all programs: a row is added by whoever maps a file that has none. Rows are only read when the
-// first file is mapped; of two that lie over each other the first one counts, and the other file gets another place in
-// the next run.
+// Load addresses are assigned in sequence in one zone. It is out of the way of allocations from below, starts near
+// enough to these for jumps of 2 GB, and ends before the range that CUDA's driver reserves (from 8 GB on). The table of
+// addresses is a file in the cache's directory, for all programs: a process that maps an unknown object file appends a
+// row. Rows are read once, when the first file is mapped. Of two that overlap the first counts, and the other file gets
+// another address in the next run.
 //
-// A place is a hint: where something else is there, the core looks for a hole as ever, and a program that asks for an
-// address itself is not touched. Nothing depends on a place but how many translations are found.
+// An address is a hint: if it is occupied, the core searches a hole as usual, and mappings at an address that the
+// program requests are not changed. A file at another address only loses its kept translations.
 
 #include "valgrind/places.h"
 #include "base/checksum.h"
@@ -20,7 +20,7 @@
 #define NAME       "places"
 #define ZONE_START 0x60000000ULL
 #define ZONE_END   0x200000000ULL
-#define ALIGNMENT  0x10000ULL // of arm64's object files
+#define ALIGNMENT  0x10000ULL // of object files on arm64
 #define MAX_PLACES 4096
 
 // asm-generic/mman.h
@@ -28,17 +28,17 @@
     (VKI_MAP_FIXED | VKI_MAP_SHARED | 0x40 /* 32BIT */ | 0x40000 /* HUGETLB */ | 0x100 /* GROWSDOWN */)
 
 typedef struct {
-    ULong file; // which: a checksum of what tells it from others, and of the mapping's length
+    ULong file; // checksum of the file's inode, size and time, and of the mapping's length
     ULong start;
     ULong n_bytes;
-    ULong checksum; // of what stands before it
+    ULong checksum; // covers the fields above
 } Place;
 
 static enum { NOT_READ, READ, NONE } table;
 static XArray *places; // of Place
 static Int file = -1;
 static Bool may_write;
-static ULong zone_used = ZONE_START; // up to here
+static ULong zone_used = ZONE_START; // end of the used part
 static Bool is_full;
 static UInt n_placed, n_elsewhere;
 
@@ -90,7 +90,7 @@ static void read_places(void)
         }
 }
 
-// One with too many rows, or with half of one, is begun anew.
+// Open the table. Restart it if it has too many rows or half of one.
 static Bool open_table(void)
 {
     if (table != NOT_READ)
@@ -125,7 +125,7 @@ static Bool open_table(void)
 
 // ---- files ---------------------------------------------------------------------------------------------------
 
-// The same for a file that nobody has written to, in this run and the next; 0: no object file.
+// Identify an object file across runs, as long as it is not written to; 0 if it is another kind of file.
 static ULong id_of_object(Int fd, SizeT n_bytes)
 {
     struct vg_stat st;
@@ -137,8 +137,8 @@ static ULong id_of_object(Int fd, SizeT n_bytes)
     return jm_checksum(facts, sizeof facts, 0) | 1;
 }
 
-// The loader reads an object file's headers and maps it; where the file asks for more than a page's alignment it first
-// takes the room, without the file.
+// The loader reads an object file's headers, then maps it. If the file asks for more than a page's alignment, the
+// loader first reserves the range without the file, which is then the one read last.
 static Int read_last = -1;
 
 void jm_places_after_syscall(UInt number, const UWord *args, SysRes res)
@@ -160,7 +160,7 @@ static ULong object_to_be_mapped(SizeT n_bytes, UWord protection, UWord flags, I
     return id_of_object(fd, n_bytes);
 }
 
-// ---- in the place of the core's function ---------------------------------------------------------------------
+// ---- wrapper of the core's mmap ------------------------------------------------------------------------------
 
 SysRes __real_vgModuleLocal_generic_PRE_sys_mmap(ThreadId tid, UWord start, UWord n_bytes, UWord protection,
                                                  UWord flags, UWord fd, Off64T offset);
@@ -194,7 +194,7 @@ SysRes __wrap_vgModuleLocal_generic_PRE_sys_mmap(ThreadId tid, UWord start, UWor
     if (sr_isError(res) || sr_Res(res) != chosen.start) {
         n_elsewhere++;
         if (is_new)
-            zone_used = chosen.start + n_bytes; // something lies here that may be in the way of the next file, too
+            zone_used = chosen.start + n_bytes; // occupied: it may be in the way of the next file, too
         return res;
     }
     n_placed++;
@@ -214,7 +214,7 @@ void jm_places_stats(void)
     jm_stats_array("jm.code", "places of object files", places, sizeof(Place));
 }
 
-// A zone that is full has places of files that have gone since: the next run begins anew.
+// Restart a full zone in the next run: it has addresses of files that no longer exist.
 void jm_places_end(void)
 {
     if (is_full)
