@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// What the core asks of unwinding. The core reads the unwind tables of all object files as they are mapped, which for
-// large libraries takes seconds and hundreds of megabytes. It need not, if it never unwinds: so its reading of tables
-// that ours finds in the program's memory is left out, and whoever in the core asks for a stack (what it prints when a
-// program crashes) gets ours. The linker leads the core's calls here (--wrap). Where configure found that these
-// functions cannot be taken over, the core does as ever.
+// Stacks for the core from the recorder's unwinder. The core reads the unwind tables of all object files as they are
+// mapped, which takes seconds and hundreds of megabytes for large libraries. It needs them only to unwind: so it does
+// not read tables that our unwinder finds in the program's memory, and stacks that the core prints when a program
+// crashes are ours. The linker leads the core's calls here (--wrap). If configure found that these functions cannot be
+// wrapped, the core works as usual.
 
 #include "base/elf.h"
 #include "base/options.h"
@@ -29,7 +29,7 @@ void __wrap_vgPlain_get_and_pp_StackTrace(ThreadId tid, UInt n_ips)
     VG_(pp_StackTrace)(VG_(current_DiEpoch)(), ips, n);
 }
 
-// A part of an object file, as the core has it.
+// Part of an object file, with the layout of the core's DiSlice.
 typedef struct {
     void *image;
     ULong offset, bytes;
@@ -38,8 +38,8 @@ typedef struct {
 void __real_vgModuleLocal_read_callframe_info_dwarf3(DebugInfo *object, Slice table, Addr address, Bool is_eh_frame);
 void __wrap_vgModuleLocal_read_callframe_info_dwarf3(DebugInfo *object, Slice table, Addr address, Bool is_eh_frame);
 
-// The core's own frames, which are no client's memory, it needs the tables of for what it prints when it crashes
-// itself.
+// The core needs the tables of its own file for the stack it prints when it crashes itself: its frames are not in
+// client memory.
 void __wrap_vgModuleLocal_read_callframe_info_dwarf3(DebugInfo *object, Slice table, Addr address, Bool is_eh_frame)
 {
     const Bool is_ours = is_eh_frame && jm_has_unwind_table(address);

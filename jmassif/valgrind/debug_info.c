@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// What was inlined where is read for each object file with debug information. The C library's, which most machines with
-// Valgrind have, takes a quarter of a small program's start, and tells of its inner helpers only. It is left out unless
-// --read-inline-info=yes asks for it: the linker leads the core's reading here (--wrap).
+// The core reads inlined calls of each object file with debug information. Those of the C library, which most machines
+// with Valgrind have, take a quarter of a small program's start and name only its internal helpers. They are skipped
+// unless --read-inline-info=yes asks for them: the linker leads the core's reading here (--wrap).
 
 #include "valgrind/debug_info.h"
 
@@ -58,9 +58,9 @@ Bool WRAP_READ_DEBUG_INFO(DebugInfo *info)
 
 void VG_(di_load_di)(DebugInfo *info);
 
-// What is wrapped is looked for when an object file is mapped, among the symbols that the core has then: not those of a
-// separate debug file, which it reads when somebody asks for an address. The dynamic loader's function behind dlopen
-// has a symbol only there, so the loader's are read at once. Its file is small.
+// Read the dynamic loader's symbols at once. The core searches functions to wrap when an object file is mapped, without
+// the symbols of a separate debug file, which it reads at the first look-up of an address. The loader's function behind
+// dlopen has a symbol only there. The loader's file is small.
 void jm_debug_info_read_early(const DebugInfo *info)
 {
     const HChar *path = VG_(DebugInfo_get_filename)(info);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// What the core reads of the debug information of object files.
+// Control of the debug information that the core reads from object files.
 
 #ifndef JM_DEBUG_INFO_H
 #define JM_DEBUG_INFO_H
@@ -9,13 +9,13 @@
 
 void jm_debug_info_init(void);
 
-// No inlined calls, unless the user has asked for them.
+// Skip inlined calls, unless the user has asked for them.
 void jm_debug_info_keep_little(void);
 
-// Reads symbols that are wanted before somebody asks for an address.
+// Read an object file's symbols now if they are needed before the first look-up of an address.
 void jm_debug_info_read_early(const DebugInfo *info);
 
-// How often the core has read some object file's debug information: from one time to the next its symbols are the same.
+// Return how often the core has read an object file's debug information; while unchanged, all symbols are the same.
 UInt jm_debug_info_n_read(void);
 
 #endif

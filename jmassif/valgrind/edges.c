@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// The core keeps with each translation which others jump to it, in an array, those first that came first. When it gives
-// some up, it searches for each from the beginning and takes it out, and all behind it move up: of a function that is
-// called in ten thousand places, thousands each time. Their order means nothing but how long the search is. So here
-// only every 512th moves up, by 512 places. The linker leads the core's calls here (--wrap).
+// The core keeps an array of incoming jumps with each translation, in order of arrival. When it discards a translation,
+// it searches each array from the beginning, removes the jump, and moves all elements behind it: thousands each time
+// for a function that is called in ten thousand places. The order decides only the length of the search, so here only
+// every 512th element moves, by 512 places. The linker leads the core's calls here (--wrap).
 
 #include "base/compat.h"
 
@@ -11,7 +11,7 @@
 
 #define STRIDE 512 // elements
 
-static UWord edge_bytes; // 0: none was met yet
+static UWord edge_bytes; // 0 until the first such array
 
 __typeof__(VG_(newXA)) __real_vgPlain_newXA, __wrap_vgPlain_newXA;
 __typeof__(VG_(removeIndexXA)) __real_vgPlain_removeIndexXA, __wrap_vgPlain_removeIndexXA;
@@ -23,8 +23,8 @@ XArray *__wrap_vgPlain_newXA(Alloc_Fn_t alloc, const HChar *cost_centre, Free_Fn
     return __real_vgPlain_newXA(alloc, cost_centre, free, element_bytes);
 }
 
-// From 3.16 to 3.27 two others in the core remove in this way: from ranges of addresses, which have three words and
-// must keep their order, and from a debugger's watchpoints, which are few.
+// The arrays are recognised by the size of their elements. From 3.16 to 3.27 the core removes in this way also from
+// address ranges, which have three words and must keep their order, and from a debugger's watchpoints, which are few.
 void __wrap_vgPlain_removeIndexXA(XArray *array, Word i)
 {
     const Word n = VG_(sizeXA)(array);

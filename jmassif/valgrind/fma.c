@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// VEX expresses the four instructions x*y+z, x*y-z, -(x*y)+z and -(x*y)-z by one operation, of which the addend, the
-// result or both are negated. Hardware negates no NaN and rounds once, so the negations are found and the one
-// instruction that the program has is used.
+// VEX expresses the four instructions x*y+z, x*y-z, -(x*y)+z and -(x*y)-z by one operation with the addend, the result
+// or both negated. Hardware keeps the sign of a NaN and rounds once, so the negations are found and the program's own
+// instruction is executed.
 
 #include "valgrind/fma.h"
 
@@ -10,7 +10,7 @@
 
 // ---- the instructions ----------------------------------------------------------------------------------------
 
-// The processor's state while translated code runs: all exceptions masked, to nearest (System V ABI, 3.2.3).
+// MXCSR while translated code runs: all exceptions masked, round to nearest (System V ABI, 3.2.3).
 #define MXCSR_DEFAULT        0x1f80
 #define MXCSR_ROUNDING_SHIFT 13
 
@@ -20,8 +20,8 @@ static void set_rounding(ULong rounding)
     __asm__ volatile("ldmxcsr %0" : : "m"(mxcsr));
 }
 
-// Operand 1 is the addend and 2 and 3 are the factors, of which the processor looks for NaNs in the order 2, 3, 1
-// (Intel SDM, vol. 1, 14.5.2).
+// Operand 1 is the addend, 2 and 3 are the factors. The processor looks for NaNs in the order 2, 3, 1 (Intel SDM, vol.
+// 1, 14.5.2).
 #define HELPER(name, type, bits, instruction)                                                                          \
     static ULong name(ULong x_bits, ULong y_bits, ULong z_bits, ULong rounding)                                        \
     {                                                                                                                  \
@@ -51,7 +51,7 @@ typedef struct {
     ULong (*call)(ULong, ULong, ULong, ULong);
 } Helper;
 
-// By: 32 bits, the product is negated, the addend is.
+// Indexes: 32 bits, product negated, addend negated.
 static const Helper helpers[2][2][2] = {
     {{{"add64", add64}, {"sub64", sub64}}, {{"neg_add64", neg_add64}, {"neg_sub64", neg_sub64}}},
     {{{"add32", add32}, {"sub32", sub32}}, {{"neg_add32", neg_add32}, {"neg_sub32", neg_sub32}}},
@@ -82,7 +82,7 @@ static Bool has_fma(const IRSB *block)
     return False;
 }
 
-// By temporary: the statement that sets it, if that is a negation or a multiply-add.
+// The statement that sets each temporary, if it is a negation or a multiply-add.
 static const IRStmt **set_by;
 
 static Bool is_negation(const IRStmt *st)
@@ -98,7 +98,7 @@ static const IRStmt *setter(const IRExpr *operand)
     return operand->tag == Iex_RdTmp ? set_by[operand->Iex.RdTmp.tmp] : NULL;
 }
 
-// Replaces the operand by what it is the negative of.
+// Replace a negated operand by the operand of the negation; return whether it was negated.
 static Bool strip_negation(IRExpr **operand)
 {
     const IRStmt *st = setter(*operand);
@@ -108,7 +108,7 @@ static Bool strip_negation(IRExpr **operand)
     return True;
 }
 
-// The multiply-add that the statement negates; NULL if it does nothing like that.
+// Return the multiply-add that the statement negates; NULL if it does anything else.
 static const IRStmt *negated_fma(const IRStmt *st)
 {
     const IRStmt *fma = is_negation(st) ? setter(st->Ist.WrTmp.data->Iex.Unop.arg) : NULL;
@@ -139,7 +139,8 @@ static IRExpr *from_bits(IRSB *out, Bool is_32, IRExpr *bits)
     return IRExpr_Unop(Iop_ReinterpI32asF32, assign(out, Ity_I32, IRExpr_Unop(Iop_64to32, bits)));
 }
 
-// VEX says "to nearest" whatever the program has chosen, so that is read from the program's state.
+// VEX's operation says "to nearest" whatever the program has chosen, so read the rounding mode from the program's
+// state.
 static void add_in_hardware(IRSB *out, IRTemp to, const IRStmt *st, Bool negates_result)
 {
     const IRQop *fma = st->Ist.WrTmp.data->Iex.Qop.details;
@@ -155,8 +156,8 @@ static void add_in_hardware(IRSB *out, IRTemp to, const IRStmt *st, Bool negates
     addStmtToIRSB(out, IRStmt_WrTmp(to, from_bits(out, is_32, bits)));
 }
 
-// Later releases of VEX emit the instruction themselves where the processor has it, and say so; a call in its place
-// would be several times slower.
+// Later releases of VEX emit the instruction themselves if the processor has it, and say so; a call in its place would
+// be several times slower.
 static inline Bool is_done_by_vex(const VexArchInfo *host)
 {
 #if defined(VEX_HWCAPS_AMD64_FMA3)
@@ -177,7 +178,7 @@ IRSB *jm_fma_in_hardware(IRSB *in, const VexArchInfo *host)
     for (Int i = 0; i < in->stmts_used; i++) {
         IRStmt *st = in->stmts[i];
         const IRStmt *inner = negated_fma(st);
-        // One of which only the negative is used goes when VEX removes what nobody reads.
+        // A multiply-add that is used only by its negation becomes dead code, which VEX removes.
         if (inner)
             add_in_hardware(out, st->Ist.WrTmp.tmp, inner, True);
         else if (is_fma(st))
@@ -191,7 +192,7 @@ IRSB *jm_fma_in_hardware(IRSB *in, const VexArchInfo *host)
     return out;
 }
 
-// CPUID, leaf 1: FMA, and that the system saves the registers it needs (Intel SDM, vol. 1, 14.5.3).
+// CPUID, leaf 1: FMA, and the system saves the registers that it needs (Intel SDM, vol. 1, 14.5.3).
 enum { CPUID_FMA = 1 << 12, CPUID_OSXSAVE = 1 << 27, XCR0_SSE_AND_AVX = 6 };
 
 Bool jm_fma_is_available(void)

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// At the program's end the core has the C library free what it keeps for itself, so that this is in no list of what was
-// left. The C library first writes what its streams have buffered. After exit() nothing is left there to be written,
-// but a program that calls _exit() wants it lost: a forked child's streams begin with what its parent has buffered,
-// which would be written twice. So nobody lets go of anything unless the program has come through exit().
+// At the program's end the core lets the C library free its internal memory, which keeps it out of lists of leaks. The
+// C library first flushes its streams. After exit() they are empty, but a program that calls _exit() expects their
+// content to be lost: streams of a forked child begin with its parent's buffered output, which would be written twice.
+// So libraries free their memory only if the program has called exit().
 
 #include "valgrind/freeres.h"
 
 #include "base/compat.h"
 
-static Bool of_libc, of_cxx; // what the user wants: --run-libc-freeres, --run-cxx-freeres
+static Bool of_libc, of_cxx; // the user's choice: --run-libc-freeres, --run-cxx-freeres
 
 void jm_freeres_init(void)
 {

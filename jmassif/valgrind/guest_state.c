@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// The program's registers lie in memory, a state for each thread in one table, which the core aligns to 16 bytes: all
-// that VEX asks for. Of the 256-bit registers (AVX) every second or every one then lies across two lines of the
-// processor's cache in about half of all runs; which half, the length of an option decides. A loop of multiply-adds
-// takes 1.06 times as long in those. So the linker leads the table's allocation here (--wrap), and the main thread's
-// registers come to a multiple of 32, with every other thread's or all of them.
+// Alignment of the program's vector registers. The registers are in memory, one state per thread in a single table,
+// which the core aligns to 16 bytes: enough for VEX. But in about half of all runs every second 256-bit register (AVX),
+// or every one, then crosses a line of the processor's cache; the length of an option decides which half. A loop of
+// multiply-adds takes 1.06 times as long in those runs. So the linker leads the table's allocation here (--wrap), and
+// the main thread's registers are at a multiple of 32, with those of every other thread or of all threads.
 
 #include "valgrind/guest_state.h"
 
 #if defined(VGA_amd64)
 
-// What no public header says: what the core calls this allocation, and that a thread's state begins with two words of
-// 32 bits and its registers, aligned to 16. If a release changed it, the table would lie as the core had it or a little
-// elsewhere, aligned to 16 still. jm_guest_stats looks.
+// Facts that no public header has: the core's name of this allocation, and the layout of a thread's state, two 32-bit
+// words and then the registers, aligned to 16. If a release changed them, the table would be at the core's place or
+// close to it, still aligned to 16. jm_guest_stats checks.
 #define TABLE        "init_Threads"
 #define IN_THREAD    16
 #define VECTOR_BYTES 32

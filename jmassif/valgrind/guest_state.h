@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// Where the program's registers lie while the program is translated (x86-64).
+// Alignment of the program's registers in memory (x86-64).
 
 #ifndef JM_GUEST_STATE_H
 #define JM_GUEST_STATE_H
 
 #include "base/compat.h"
 
+// Print the alignment of the vector registers, or that it is not known.
 void jm_guest_stats(void);
 
 #endif

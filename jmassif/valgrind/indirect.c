@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// A superblock is translated because the program is about to run it, so the registers are those it begins with: where a
-// return will lead is on the stack already, and where a call of another library will lead in a table at an address that
-// is part of the instruction (.got, .got.plt). That place is compared with, and if it is the one, the superblock ends
-// with a jump to it that the core links to its translation. Else all is as ever. A wrong guess, also of a superblock
-// that is kept for other runs, costs a comparison.
+// A superblock is translated right before the program runs it, so the registers have their values at its start. The
+// target of a return is on the stack already, and the target of a library call is in a table at an address that is part
+// of the instruction (.got, .got.plt). The superblock compares its target with this prediction and, if they are equal,
+// ends with a direct jump, which the core links to the translation of the target. Otherwise it jumps as usual. A wrong
+// guess, also in a superblock kept for other runs, costs a comparison.
 //
-// Other indirect jumps, those of an interpreter from one bytecode to the next or of a switch, lead elsewhere each time.
+// Other indirect jumps, from one bytecode of an interpreter to the next or of a switch, lead elsewhere each time.
 
 #include "valgrind/indirect.h"
 #include "base/client_memory.h"
 #include "valgrind/mapped_code.h"
 
-#define MAX_STEPS 40         // of arithmetic from a register to an address: a return behind many pops
+#define MAX_STEPS 40         // additions from a register to an address: enough for a return after many pops
 #define MAX_FRAME (1u << 20) // bytes between the stack pointer and a return address
 
 static const IRExpr *set_to(const IRSB *in, IRTemp t)
@@ -30,7 +30,7 @@ static UWord register_at(Int offset)
     return value;
 }
 
-// What registers and constants give by addition; nothing is read from the program's memory.
+// Evaluate a sum of registers and constants; nothing is read from the program's memory.
 static Bool evaluate(const IRSB *in, const IRExpr *e, UInt steps, UWord *value)
 {
     UWord left, right;
@@ -62,7 +62,7 @@ static Bool is_on_stack(UWord address)
     return address - VG_(get_SP)(VG_(get_running_tid)()) < MAX_FRAME;
 }
 
-// Where the superblock will lead, if it says so.
+// Predict the target of the superblock; False if its end does not show it.
 static Bool look_ahead(const IRSB *in, Addr *to)
 {
     const Bool returns = in->jumpkind == Ijk_Ret;
@@ -80,7 +80,8 @@ static Bool look_ahead(const IRSB *in, Addr *to)
     return from->tag == Iex_Const && evaluate(in, from, 1, &address) && jm_read_word(address, to);
 }
 
-// A table that the loader has not filled in yet leads to what fills it in: the entry's own next instruction.
+// Detect lazy binding: an entry that the loader has not filled in yet leads to the resolver, at the next instruction of
+// the call's own stub.
 static Bool is_in_wait(const IRSB *in, Addr to)
 {
     for (Int i = in->stmts_used - 1; i >= 0; i--)

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// A signal that kills the program ends it for the tool as an exit does, without a status. Only when all is over the
-// core sends the process the signal that it died of, and the linker leads that call here (--wrap), where configure
-// found it.
+// For a tool, death by a signal looks like an exit without a status. At the very end the core sends the fatal signal to
+// its own process. The linker leads that call here (--wrap), if configure found it.
 
 #include "valgrind/killed.h"
 

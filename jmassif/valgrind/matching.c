@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// When an object file is mapped, the core holds each name of each of its functions against each pattern of the
-// functions that are replaced or wrapped: 70 in objects of any name, twice over. PyTorch has 300,000 functions, of
-// which a few hundred can match. So the core is shown only these: a name must begin as a pattern does, and match it, or
-// have the core's own prefix. Patterns are known from their decoding. The dynamic loader is shown whole: the core has
-// patterns of its own for it, which nobody decodes.
+// When an object file is mapped, the core matches each name of each function with each pattern of functions to replace
+// or wrap: 70 patterns for objects of any name, and all of it twice. PyTorch has 300,000 functions, of which a few
+// hundred can match. So the core is shown only these: names that begin like a pattern and match it, or that have the
+// core's own prefix. Patterns are learned when the core decodes them. The dynamic loader is shown whole, because the
+// core's own patterns for it are never decoded.
 //
-// The core's matching of one name measures both strings each time, and takes exponential time where a pattern has many
-// stars, which come from users' rules; so that is done here too. The linker leads the core's calls here (--wrap).
+// The core's function for one match measures both strings each time, and takes exponential time for patterns with many
+// stars, which users' rules may contain. jm_text_fits replaces it. The linker leads the core's calls here (--wrap).
 
 #include "valgrind/matching.h"
 #include "base/stats.h"
@@ -27,7 +27,7 @@ Bool __wrap_vgPlain_string_match(const HChar *pattern, const HChar *string)
 #define BUCKET_BITS 12
 #define BEGINNING   4 // characters
 
-// Functions of the core that are not for tools, as they have been since 3.16.
+// Private functions of the core, unchanged since 3.16.
 typedef struct SymbolAddresses SymbolAddresses;
 Bool __real_vgPlain_maybe_Z_demangle(const HChar *, HChar **, HChar **, Bool *, Int *, Int *);
 Int __real_vgPlain_DebugInfo_syms_howmany(const DebugInfo *);
@@ -39,29 +39,30 @@ __typeof__(__real_vgPlain_DebugInfo_syms_howmany) __wrap_vgPlain_DebugInfo_syms_
 __typeof__(__real_vgPlain_DebugInfo_syms_getidx) __wrap_vgPlain_DebugInfo_syms_getidx;
 __typeof__(__real_vgPlain_redir_notify_new_DebugInfo) __wrap_vgPlain_redir_notify_new_DebugInfo;
 
-// What the core looks for by itself: for --sim-hints=no-nptl-pthread-stackcache, and for how names of Ada are shown.
+// Symbols that the core looks up itself: for --sim-hints=no-nptl-pthread-stackcache, and for the display of Ada's
+// names.
 static const HChar *const known_to_core[] = {"stack_cache_actsize", "gnu_get_libc_version",
                                              "__gnat_ada_main_program_name"};
 
-// --require-text-symbol, whose patterns are looked for among all symbols.
+// --require-text-symbol: its patterns are searched among all symbols.
 extern XArray *VG_(clo_req_tsyms);
 
 typedef struct {
-    UInt text; // where it begins in `texts`
+    UInt text; // offset in `texts`
     UInt beginning;
-    UShort next; // of the same bucket: its place, from 1
+    UShort next; // index + 1 of the next pattern in the bucket; 0 at the end
 } Pattern;
 
 static XArray *patterns; // of Pattern
 static XArray *texts;    // of HChar
 static UShort buckets[1u << BUCKET_BITS];
-static Bool any_may_match; // a pattern has a wildcard at its beginning
+static Bool any_may_match; // a pattern begins with a wildcard, or there are too many: show all symbols
 
-static const DebugInfo *shown; // the object file of which only some symbols are
-static XArray *chosen;         // of Int, their numbers
-static UInt chosen_at;         // jm_debug_info_n_read
+static const DebugInfo *shown; // the object file that is shown in part
+static XArray *chosen;         // of Int, numbers of the symbols shown
+static UInt chosen_at;         // jm_debug_info_n_read() at the choice
 
-// The first characters, or all of a shorter text.
+// Pack the first characters, or all of a shorter text, into a word.
 static inline UInt beginning_of(const HChar *text)
 {
     UInt bits = 0;
@@ -105,7 +106,7 @@ static void learn(const HChar *text)
     *bucket = VG_(addToXA)(patterns, &pattern) + 1;
 }
 
-// `*function`, if it is one: the pattern that the symbol's name encodes.
+// Learn the pattern that a symbol's name encodes (`*function`).
 Bool __wrap_vgPlain_maybe_Z_demangle(const HChar *symbol, HChar **soname, HChar **function, Bool *is_wrapper, Int *tag,
                                      Int *priority)
 {
@@ -127,7 +128,7 @@ static Bool may_be_replaced(const HChar *name)
     return name[0] == '_' && name[1] == 'v' && name[2] == 'g'; // VG_NOTIFY_ON_LOAD
 }
 
-// VG_REPLACE_FUNCTION and VG_WRAP_FUNCTION: what such an object brings may be meant for itself.
+// VG_REPLACE_FUNCTION and VG_WRAP_FUNCTION: such an object may replace functions of its own, so it is shown whole.
 static Bool is_encoded(const HChar *name)
 {
     return VG_(strncmp)(name, "_vgr", 4) == 0 || VG_(strncmp)(name, "_vgw", 4) == 0;
@@ -148,7 +149,7 @@ static Bool is_any(const HChar *name, const HChar *const *others, Bool (*is)(con
     return False;
 }
 
-// Whether some of its symbols are enough.
+// Choose the symbols to show; False if all must be shown.
 static Bool choose(const DebugInfo *object)
 {
     const Int n = __real_vgPlain_DebugInfo_syms_howmany(object);
@@ -181,7 +182,7 @@ void __wrap_vgPlain_redir_notify_new_DebugInfo(const DebugInfo *object)
     shown = NULL;
 }
 
-// The core reads the C library's separate debug file in between, from 3.22 on, and numbers its symbols anew.
+// Choose again if symbols were renumbered: from 3.22 on the core reads the C library's separate debug file in between.
 Int __wrap_vgPlain_DebugInfo_syms_howmany(const DebugInfo *object)
 {
     if (object == shown && chosen_at != jm_debug_info_n_read() && !choose(object))

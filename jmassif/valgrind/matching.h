@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// What the core looks for in object files, to replace or wrap it.
+// Filter of the symbols that the core matches with functions to replace or wrap.
 
 #ifndef JM_MATCHING_H
 #define JM_MATCHING_H

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// With --low-footprint names of symbols stay in the file that has them. The core copies the name of every symbol of an
-// object file: 33 MB for PyTorch and what it loads, of which stacks show little. It reads a table of symbols from
-// its first to its last, and asks for a place for each name in turn; so the table is gone along here, in the file, and
-// the answer is the name's own place there, mapped. The kernel keeps of it what is looked at, and drops that when it
-// needs the room. A name that is not there at its turn is copied as ever. Symbols of data are left out, as no stack
-// shows one. The linker leads the core's calls here (--wrap).
+// With --low-footprint symbol names stay in their files. The core copies the name of every symbol of an object file,
+// though stacks show few: 33 MB for PyTorch and the libraries it loads. It reads a symbol table from the first to the
+// last symbol, and requests storage for each name in turn; so the table is followed here in the mapped file, and the
+// answer is the name's address there. The kernel keeps the pages that are accessed, and drops them when it needs
+// memory. A name that is not found in turn is copied as usual. Symbols of data are left out, since stacks never show
+// them. The linker leads the core's calls here (--wrap).
 
 #include "valgrind/symbol_names.h"
 
@@ -17,28 +17,28 @@
 #include <elf.h>
 
 #define MOST_SECTIONS 4096
-#define MOST_LOOKED   2048 // symbols that the core may have passed over before the next that it takes
-#define MOST_MISSES   64   // names in turn that are not this file's: the core reads those of another
+#define MOST_LOOKED   2048 // symbols that the core may have skipped before the next that it takes
+#define MOST_MISSES   64   // consecutive names of another file, which the core is reading then
 
-// From public headers of the core that are not for tools, as they have been since 3.10.
+// Functions that the core declares in headers outside of the tools' interface, unchanged since 3.10.
 SysRes VG_(am_mmap_file_float_valgrind)(SizeT bytes, UInt protection, Int fd, Off64T offset);
 SysRes VG_(am_munmap_valgrind)(Addr start, SizeT bytes);
 
 typedef struct {
     Addr start; // whole pages
     SizeT bytes;
-    const void *part; // what was asked for, in them
+    const void *part; // the requested section, in these pages
 } Mapping;
 
 typedef struct {
     Mapping symbols; // until the core has read them
-    Mapping names;   // for good: the core has their places
+    Mapping names;   // for good: the core keeps pointers into them
     UInt n_symbols;
     SizeT names_bytes;
     UInt next;
 } SymbolTable;
 
-// A file that is loaded again has its names where they were.
+// Mapped names per file, used again when the file is loaded again.
 typedef struct {
     struct vg_stat of;
     ULong offset;
@@ -48,12 +48,12 @@ typedef struct {
 static XArray *kept; // of KeptNames
 
 static struct {
-    const DebugInfo *info; // of the object file that is being read
+    const DebugInfo *info; // of the object file that the core is reading
     SymbolTable tables[2];
     UInt n_tables;
-    UInt table; // which is being read
+    UInt table; // index of the table that the core is reading
     UInt n_misses;
-    Bool is_data; // the symbol whose name was asked for last
+    Bool is_data; // the last name requested belongs to a symbol of data
 } file;
 
 static Bool read_at(Int fd, void *to, SizeT bytes, ULong offset)
@@ -135,7 +135,8 @@ static void add_tables(Int fd)
         }
 }
 
-// The core has read them, and looked at each name for what is to be replaced.
+// Unmap the symbols and release the names' pages, after the core has read the tables and matched each name with
+// functions to replace.
 static void let_go(void)
 {
     for (UInt i = 0; i < file.n_tables; i++) {
@@ -158,7 +159,7 @@ static void begin(const DebugInfo *info)
     VG_(close)((Int)sr_Res(opened));
 }
 
-// From the symbol on that is next, as far as the core may have passed over some.
+// Search a name from the next symbol on, as far as the core may have skipped some.
 static const HChar *find(SymbolTable *table, const HChar *name)
 {
     const Elf64_Sym *symbols = table->symbols.part;
@@ -214,7 +215,7 @@ const HChar *__wrap_vgModuleLocal_addStr(DebugInfo *info, const HChar *text, Int
     return there ? there : __real_vgModuleLocal_addStr(info, text, bytes);
 }
 
-// The core asks for the place of its name just before.
+// The core has requested storage for the symbol's name right before.
 void __wrap_vgModuleLocal_addSym(DebugInfo *info, void *symbol)
 {
     if (!file.is_data)

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// A bit for each hash of an address, set for good: where it is not set the core has no translation, and where it is,
-// the core looks as ever. 360,000 superblocks set a sixth of the bits. The linker leads the core's searches here
-// (--wrap).
+// One bit per hash of an address, never cleared: if it is not set, the core has no translation; if it is set, the core
+// searches as usual. 360,000 superblocks set a sixth of the bits. The linker leads the core's searches here (--wrap).
 
 #include "valgrind/translated.h"
 #include "base/table.h"
@@ -18,7 +17,7 @@ static inline UInt bit_of(Addr address)
     return jm_hash(address) >> 32 & (N_BITS - 1);
 }
 
-// Under the address that the program jumps to, which the translated code need not be at.
+// Use the address that the program jumps to; the translated code can be at another.
 void jm_translated(const VexTranslateArgs *args)
 {
     const UInt bit = bit_of(((const VgCallbackClosure *)args->callback_opaque)->nraddr);

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// Which addresses of the program have been translated. Before each translation the core looks for one in all of its
-// sectors, the fuller the longer: 59 probes for each search in `import torch`, 5 % of the time when translations are
-// kept. Most of that finds nothing, and is left out here.
+// Addresses of the program that have been translated. Before each translation the core searches one in all of its
+// sectors, and a fuller sector takes longer: 59 probes per search in `import torch`, 5 % of the time when translations
+// are kept. Most searches fail, and these are skipped.
 
 #ifndef JM_TRANSLATED_H
 #define JM_TRANSLATED_H
 
 #include "base/compat.h"
 
-// To be called with what VEX is about to translate.
+// Call with the arguments of each translation, before it.
 void jm_translated(const VexTranslateArgs *args);
 
 #endif

@@ -1,30 +1,30 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// See translation.h. The figures are those of docs/performance.md.
+// Settings of VEX and of the core's translation table that replace their defaults, and VEX's passes that a tool can
+// skip. The figures are those of docs/performance.md. See translation.h.
 
 #include "valgrind/translation.h"
 
-// A superblock of the default 60 guest instructions makes oneDNN's and NumPy's loops translate badly: 20 halves the
-// time of training on the CPU and costs nothing elsewhere. Nor do superblocks go on behind jumps and calls, into code
-// that then is translated again for each place that leads there: a quarter of all in `import torch`.
+// Superblocks of the default 60 guest instructions make oneDNN's and NumPy's loops translate badly: 20 halves the time
+// of training on the CPU and costs nothing elsewhere. Superblocks that go on behind jumps and calls are off too: they
+// translate the code there again for each place that leads to it, a quarter of all code in `import torch`.
 #define MAX_INSNS 20
 
-// The core keeps translations in sectors, and gives the oldest up when all are full. Of its 32 a PyTorch script fills
-// eight, 13 MB each, with code that mostly ran once; and each look-up that fails goes through all of them. In six fit
-// 190,000 superblocks, and in two 64,000.
+// The core keeps translations in sectors and discards the oldest sector when all are full. A PyTorch script fills eight
+// of its 32, 13 MB each, with code that mostly ran once; and each failed look-up searches all of them. Six sectors hold
+// 190,000 superblocks, two hold 64,000.
 #define SECTORS     6
 #define FEW_SECTORS 2
 
-// A sector's tables are for as many superblocks as they have slots, 6 MB for the core's 65521. In the core of bundles
-// and packages the tool can say how many (packaging/valgrind/build). The oldest quarter is given up then, not the older
-// half.
+// A sector's tables have a slot per superblock, 6 MB for the core's 65521 slots. The core of bundles and packages lets
+// the tool set the number (packaging/valgrind/build). With four small sectors the core discards the oldest quarter, not
+// the older half.
 #define FEW_SLOTS     16381 // a prime
 #define SMALL_SECTORS 4
 extern UInt VG_(transtab_slots) __attribute__((weak));
 
-// How many bytes of host code the core makes room for, for each entry of a sector's hash table. Less than the
-// superblocks have (148 on x86-64), so that the sector is full of code when its table is half full: in one that is two
-// thirds full a look-up takes three times as many probes.
+// Bytes of host code that the core reserves per entry of a sector's hash table. Superblocks have more (148 on x86-64),
+// so a sector's code is full when its table is half full: at two thirds a look-up takes three times as many probes.
 #define ENTRY_BYTES 108
 
 static IRSB *tidy(IRSB *block);
@@ -53,17 +53,17 @@ void jm_translation_keep_little(void)
     }
 }
 
-// ---- what VEX does for a tool that changes a superblock -------------------------------------------------------
+// ---- VEX's passes for a tool that changes a superblock --------------------------------------------------------
 
-// After the tool has had its turn, VEX checks the superblock, removes dead code, propagates constants, removes dead
-// code again and checks once more: a tenth of a translation's time. A superblock that the tool gives back as it got it
-// has come out of the same passes just before. Where configure found that the linker can lead VEX's calls of them here
-// (--wrap), they are left out then. What the passes call each other within VEX's optimiser is not led anywhere.
+// After instrumentation VEX checks the superblock, removes dead code, propagates constants, removes dead code again and
+// checks once more: a tenth of a translation's time. A superblock that the tool returns unchanged has just left the
+// same passes, so they are skipped, if configure found that the linker can lead VEX's calls of them here (--wrap).
+// Calls between passes inside VEX's optimiser are never led here.
 //
-// Before its turn VEX checks the superblock twice too, which changes nothing and holds its own work against its own
-// rules: left out as well. What the tool has changed is checked.
+// Before instrumentation VEX checks the superblock twice. These checks change nothing and only test VEX itself, so they
+// are skipped too. Superblocks that the tool has changed are checked.
 
-// What VEX has in hand, from the tool's turn to its last.
+// State of the superblock that VEX is translating, from instrumentation to the final pass.
 static enum { BEFORE_OUR_TURN, UNTOUCHED, CHANGED } superblock;
 
 void jm_translation_instrumented(const IRSB *in, const IRSB *out)
@@ -71,7 +71,7 @@ void jm_translation_instrumented(const IRSB *in, const IRSB *out)
     superblock = in == out ? UNTOUCHED : CHANGED;
 }
 
-// The last time that a tool sees the superblock.
+// Final pass: the last callback of a tool for a superblock.
 static IRSB *tidy(IRSB *block)
 {
     superblock = BEFORE_OUR_TURN;
