@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// The C++ objects of PyTorch 1.5 to 2.6; see layout.h. What has changed in that time is told by what stands there:
-// objects were counted in two words and are in one (c10/util/intrusive_ptr.h, 2.3), so the first word that is an
-// address comes after one or the other; a Python tensor held its impl and now says before it whether it is borrowed
-// (torch/csrc/autograd/python_variable.h, 1.9).
+// The C++ objects of PyTorch 1.5 to 2.6; see layout.h. The two changes of layout in that time are detected from the
+// objects. Reference counts took two words and take one since 2.3 (c10/util/intrusive_ptr.h), so the first word that is
+// an address shows the size. A Python tensor began with its impl; since 1.9 a flag precedes it, which says whether the
+// impl is borrowed (torch/csrc/autograd/python_variable.h).
 
 #include "torch/layout.h"
 #include "base/client_memory.h"
 
-#define PYTHON_HEAD 16 // of every PyObject
-#define DATA_DEVICE 24 // in c10::DataPtr: after the pointer, its context and what frees it
+#define PYTHON_HEAD 16 // bytes of PyObject_HEAD
+#define DATA_DEVICE 24 // offset in c10::DataPtr: after the pointer, its context and its deleter
 #define DEVICE_CUDA 1
 
 // torch::autograd::AutogradMeta (torch/csrc/autograd/variable.h).
 #define META_GRADIENT      40
-#define META_FUNCTION      48  // of what is no leaf
+#define META_FUNCTION      48  // NULL in a leaf
 #define META_WANTS_TO_2_0  136 // bool
-#define META_WANTS_FROM_21 144 // there is a pointer before it, which is no 1
+#define META_WANTS_FROM_21 144 // the pointer at 136 cannot look like a bool of 1
 
 static UWord word_at(Addr address)
 {
@@ -39,7 +39,7 @@ Addr jm_torch_impl(Addr python_tensor)
     return is_object(impl) ? impl : 0;
 }
 
-// Of every counted object: its virtual table and its counts. 0: not found out yet.
+// Bytes of the virtual table and reference counts of every counted object. 0: not known yet.
 static UInt head_bytes(Addr impl)
 {
     static UInt known;
@@ -63,7 +63,7 @@ void jm_torch_read(Addr impl, TorchTensor *tensor)
     if (!is_object(meta) || !is_object(word_at(meta)))
         return;
     const Addr gradient = word_at(meta + META_GRADIENT);
-    // What stands for no tensor is the only one that nobody counts.
+    // PyTorch's placeholder for no tensor is the only object with a reference count of 0.
     if (is_object(gradient) && (UInt)word_at(gradient + 8) != 0)
         tensor->gradient = gradient;
     const UWord wants = word_at(meta + META_WANTS_TO_2_0);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// Where a PyTorch tensor has its memory, its gradient and its word on whether it is a leaf that is trained. It is read
-// from the program's memory, and every read is checked.
+// The memory of a PyTorch tensor, its gradient, and whether it is a trained leaf. All are read from the program's
+// memory, and every read is checked.
 
 #ifndef JM_TORCH_LAYOUT_H
 #define JM_TORCH_LAYOUT_H
@@ -9,10 +9,10 @@
 #include "base/compat.h"
 
 typedef struct {
-    Bool has_storage; // sparse ones have other tensors instead
-    Addr data;        // of its storage: the block that the allocator handed out; 0: there are no elements
+    Bool has_storage; // False for sparse tensors, which consist of other tensors
+    Addr data;        // of its storage: the block from the allocator; 0: no elements
     Bool is_cuda;
-    Bool is_leaf;  // that wants gradients
+    Bool is_leaf;  // and requires gradients
     Addr gradient; // its c10::TensorImpl; 0: none
 } TorchTensor;
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// No stack tells that a tensor becomes a parameter a moment later, and no function of PyTorch's that could be wrapped
-// is called when a module registers a buffer. But its objects say so: a walk over all that Python's collector follows
-// finds the modules, the optimizers and the tensors, in milliseconds, because it runs natively and reads a few words of
-// each. The rules for stacks stay what there is for programs without Python, for the time between two walks, and for
-// what lives there only.
+// Roles of tensors from Python's objects; see roles.h. A stack cannot show that a tensor becomes a parameter a moment
+// later, and no function that could be wrapped is called when a module registers a buffer. PyTorch's objects show both.
+// A walk over all objects of Python's garbage collector finds modules, optimizers and tensors in milliseconds, because
+// it runs natively and reads a few words of each. Rules for stacks still decide in programs without Python, between two
+// walks, and for tensors that die between them.
 
 #include "torch/roles.h"
 #include "base/clock.h"
@@ -13,21 +13,21 @@
 #include "stack/python_objects.h"
 #include "torch/layout.h"
 
-// Classes that say something, as bits.
+// Classes that give tensors a role, as bits.
 enum { IS_TENSOR = 1, IS_PARAMETER = 2, IS_MODULE = 4, IS_OPTIMIZER = 8, IS_SCRIPT = 16 };
 
 static const struct {
-    const HChar *module; // NULL: the name has it
+    const HChar *module; // NULL: the name includes it
     const HChar *name;
     UInt bit;
 } classes[] = {
-    {NULL, "torch._C._TensorBase", IS_TENSOR}, // to 2.1
+    {NULL, "torch._C._TensorBase", IS_TENSOR}, // up to 2.1
     {NULL, "torch._C.TensorBase", IS_TENSOR},         {"torch.nn.parameter", "Parameter", IS_PARAMETER},
     {"torch.nn.modules.module", "Module", IS_MODULE}, {"torch.optim.optimizer", "Optimizer", IS_OPTIMIZER},
     {"torch.jit._script", "ScriptModule", IS_SCRIPT},
 };
 
-// A class may go and another take its place, so what is known of them is known for one walk.
+// Cache of classes by address. An entry holds for one walk, since a later class may get the address.
 #define KNOWN_BITS 13
 static struct {
     Addr type;
@@ -37,9 +37,9 @@ static struct {
 
 static UInt n_walks;
 static ULong n_seen;         // objects
-static ULong n_tensors_then; // made before the last walk
+static ULong n_tensors_then; // created before the last walk
 
-// Of roles: some object that has it cannot be followed to its memory (a sparse gradient, what C++ holds).
+// Roles, as bits, with an object that leads to no memory (a sparse gradient, an object of C++).
 static UInt hidden;
 
 static Bool add_bits(Addr type, void *context)
@@ -87,7 +87,7 @@ static void hear_tensor(Addr object, HeardRole role)
     hear(&tensor, role);
 }
 
-// Also of what is in containers in it: the states of optimizers are dictionaries by parameter, and some keep lists.
+// Containers are searched to this depth: an optimizer's state is a dictionary by parameter, and some keep lists in it.
 #define MAX_DEPTH 5
 
 typedef struct {
@@ -143,7 +143,7 @@ static void hear_own(Addr object, Bool is_parameter)
     }
 }
 
-// Of a program with another framework its objects tell nothing, so the rules stand.
+// Set when a walk has seen a class of PyTorch. Otherwise rules stay in force, as in a program with another framework.
 static Bool is_torch;
 
 static void hear_object(Addr object, Addr type)
@@ -178,7 +178,7 @@ void jm_torch_hear_roles(void)
         walk(True);
 }
 
-// Of the time that a program has run, walks may take 1 in so many.
+// Walks in passing may take 1/SHARE of the run.
 #define SHARE 50
 
 void jm_torch_hear_roles_in_passing(Bool in_full)

@@ -1,22 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// What tensors are for, by PyTorch's own objects: what modules have registered and optimizers are given is a parameter,
-// what a tensor has as its .grad is a gradient, what an optimizer keeps is its state.
+// Roles of tensors, observed on PyTorch's own objects: a parameter is registered with a module or given to an
+// optimizer, a gradient is a tensor's .grad, and optimizer state is held by an optimizer.
 //
-// The rules for stacks decide where an object leads to no memory: sparse gradients, parameters of TorchScript modules,
-// and blocks whose addresses PyTorch does not report (up to 1.9).
+// Rules for stacks decide where an object leads to no memory: sparse gradients, parameters of TorchScript modules, and
+// blocks that PyTorch reports without their address (up to 1.9).
 
 #ifndef JM_TORCH_ROLES_H
 #define JM_TORCH_ROLES_H
 
 #include "base/compat.h"
 
-// The program has set a mark, asked for a snapshot, or is about to end: what it says now is all that there is.
+// Walks the objects at a mark, a requested snapshot or the program's end. Roles that are not observed are withdrawn.
 void jm_torch_hear_roles(void);
 
-// A snapshot is due: likewise, if that costs little beside the run so far, and what is not said may come yet.
+// Walks the objects at other snapshots, if walks have cost little of the run so far. Withdraws no role: an object may
+// get its role later.
 void jm_torch_hear_roles_in_passing(Bool in_full);
 
-void jm_torch_stats(void); // tells what it keeps (stats.h)
+void jm_torch_stats(void); // rows for --stats=yes
 
 #endif
