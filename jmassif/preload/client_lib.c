@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// The client requests of jmassif.h as functions, for languages that cannot use C macros. libjmassif.so has them, for
-// programs that link to it; outside Valgrind they do nothing. The preload library has them too, so whatever runs under
+// The client requests of jmassif.h as functions, for languages that cannot use C macros. libjmassif.so exports them for
+// programs that link to it; outside Valgrind they do nothing. The preload library exports them too, so a program under
 // jmassif can look them up by name, as the Python package does.
 
 #include <stddef.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// The program ends by exit(), which destructors are run by. What follows there is the C library's own writing of what
-// it has buffered; _exit() and quick_exit() have none of that, and the core must not do it in their place
+// Reports that the program ends by exit(), which runs this destructor. After destructors the C library flushes its
+// buffers. _exit() and quick_exit() run no destructor and flush nothing, and the core must not flush for them
 // (valgrind/freeres.h).
 
 #include <valgrind/valgrind.h>

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// What the program asks its environment. A script may set variables after its start (os.environ), and a library reads
-// them when it is first used: what it was told then is what holds, and the tool hears of it. NVTX's question for a tool
-// is answered here.
+// Reports the variables of PyTorch and CUDA that the program reads from its environment. A script may set them after
+// its start (os.environ), and a library reads them at first use, so only the value at that moment counts. NVTX's query
+// for a tool library is answered here, too.
 
 #include <valgrind/valgrind.h>
 
 #include "preload/nvtx.h"
 #include "preload/protocol.h"
 
-// The rest of `text` if it begins like this, else 0.
+// The rest of `text` if it begins with `beginning`, else 0.
 static const char *after(const char *beginning, const char *text)
 {
     while (*beginning && *beginning == *text)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// What the core's own replacements of malloc and its kin leave undone: pvalloc, which they end the program for; new,
-// likewise where it fails; mallinfo2; and errno where calloc's product overflows. These have the tags of theirs, and a
-// higher priority (pub_tool_redir.h).
+// Replacements for allocation functions where the core's own fall short: its pvalloc ends the program, as does its new
+// when memory runs out; it has no mallinfo2; and its calloc leaves errno alone when the product overflows. These use
+// the core's tags with a higher priority (pub_tool_redir.h).
 
 #include <errno.h>
 #include <valgrind/valgrind.h>
@@ -15,7 +15,7 @@ typedef unsigned long UWord;
 #define REPLACED(tag, soname, name)          FUNCTION(_vgr##tag, soname, name)
 #define WRAPPED(tag, soname, name)           FUNCTION(_vgw##tag, soname, name)
 
-// Weak: a program need not have the C library's.
+// Weak, as a program need not have a C library.
 extern int *__errno_location(void) __attribute__((weak));
 
 static void *or_no_memory(UWord address)
@@ -37,7 +37,7 @@ static void *or_no_memory(UWord address)
 CALLOC(libcZdsoZa)
 CALLOC(VgSoSynsomalloc)
 
-// The tag is another one in some releases; configure has looked.
+// The tag differs between releases of Valgrind; configure finds it.
 #define PVALLOC_AS(tag, soname)                                                                                        \
     void *REPLACED(tag, soname, pvalloc)(UWord n);                                                                     \
     void *REPLACED(tag, soname, pvalloc)(UWord n)                                                                      \
@@ -62,8 +62,9 @@ struct mallinfo2 {
 MALLINFO2(libcZdsoZa)
 MALLINFO2(VgSoSynsomalloc)
 
-// The core replaces malloc and its kin wherever they are global, but not where they are weak; of musl that is malloc
-// alone, so realloc and free would get what they do not know. musl's library has no soname, or its own.
+// The core replaces malloc and its variants where they are global symbols, but not where they are weak. In musl malloc
+// alone is weak, so the replaced realloc and free would get blocks that they do not know. musl's library has no soname,
+// or its own.
 #define SAME(tag, soname, name)                                                                                        \
     UWord REPLACED(tag, libcZdsoZa, name)(UWord, UWord, UWord);                                                        \
     UWord REPLACED(tag, soname, name)(UWord, UWord, UWord);                                                            \
@@ -83,8 +84,8 @@ ALL_SAME(libcZdmuslZa)
 
 // ---- new -----------------------------------------------------------------------------------------------------
 
-// Where there is no memory the library's own function is called: it knows what a new handler is, and how to throw. It
-// asks malloc, which fails again unless the handler has freed some, and tells that.
+// Without memory, call the library's own function, which runs the new handler and throws. The failure is not recorded
+// here: the library calls malloc, which is recorded, and fails again unless the handler has freed memory.
 #define NEW(soname, name)                                                                                              \
     void *WRAPPED(10031, soname, name)(UWord n);                                                                       \
     void *WRAPPED(10031, soname, name)(UWord n)                                                                        \

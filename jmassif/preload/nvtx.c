@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// A tool library for NVTX, in both its forms: libnvToolsExt and the header-only NVTX 3. Either asks the environment for
-// the path of such a library when it is first called, loads it, and has it put its functions into NVTX's tables. The
-// program's environment stays as it is: only NVTX's question is answered here, and only if nobody else is to be the
-// tool.
+// A tool library for NVTX in both its forms, libnvToolsExt and the header-only NVTX 3. At its first call, NVTX reads
+// the library's path from the environment, loads it, and lets it fill NVTX's tables with its functions. The program's
+// environment stays unchanged: environment.c answers only NVTX's query, and only if no other tool is set.
 
 #include <stddef.h>
 #include <stdint.h>
@@ -142,7 +141,7 @@ __attribute__((visibility("default"))) int InitializeInjectionNvtx2(const void *
     return 1;
 }
 
-// ---- NVTX's question -----------------------------------------------------------------------------------------
+// ---- the library's path --------------------------------------------------------------------------------------
 
 static char library_path[4096];
 

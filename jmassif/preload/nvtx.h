@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// The tool library for NVTX that this library is.
+// The preload library as a tool library for NVTX (nvtx.c).
 
 #ifndef JM_PRELOAD_NVTX_H
 #define JM_PRELOAD_NVTX_H
 
-// Its path; 0 if NVTX shall load none.
+// Path of this library; 0 if NVTX shall load no tool. Not to be freed.
 char *jm_nvtx_library(void) __attribute__((visibility("hidden")));
 
 #endif

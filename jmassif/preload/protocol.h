@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// What the wrappers in the preload library (which run in the program, on the simulated CPU) and the tool say to each
-// other. A wrapper announces the call, makes it, and reports its result; the tool reads the arguments from the
-// program's memory and does the rest. Where the tool needs to know something that only the API can tell (which context
-// is current, how much a pool reserves), it asks the wrapper to call functions for it: a query.
+// The protocol between the wrappers in the preload library, which run in the program on the simulated CPU, and the
+// tool. A wrapper announces a call, makes it, and reports its result; the tool reads the arguments from the program's
+// memory and does the rest. Facts that only the API knows (the current context, a pool's reserve) need a query: the
+// tool names a function, and the wrapper calls it.
 
 #ifndef JM_PROTOCOL_H
 #define JM_PROTOCOL_H
@@ -12,23 +12,23 @@
 
 enum {
     JM_REQ_ENTER = JM_REQ_BASE, // (row, words): a wrapped call begins
-    JM_REQ_LEAVE,               // (row, result, words, original address, queries): it ended. Returns 1: run the queries
-    JM_REQ_ANSWER,              // (queries): they were run. Returns 1: there are more
-    JM_REQ_TWIN,         // (symbol, address, flags of cuGetProcAddress): returns 1 + row if the address is not covered
-    JM_REQ_NVTX,         // (call, domain, form, argument): one call of NVTX; returns what the call does
-    JM_REQ_NVTX_LIBRARY, // (address, buffer, size): the path of the object at the address; returns 1 if NVTX shall load
-                         // it
-    JM_REQ_CALLOC,       // (number, size of each): these return the block's address, 0 where there is no memory
-    JM_REQ_PVALLOC,      // (size)
-    JM_REQ_NEW,          // (size, alignment; 0: the usual): no failure is told
-    JM_REQ_VARIABLE,     // (name, value or 0): the program has asked its environment
-    JM_REQ_MALLINFO2,    // (array): mallinfo's numbers
-    JM_REQ_EXIT          // (): the program has called exit()
+    JM_REQ_LEAVE,  // (row, result, words, original address, queries): it has ended. Returns 1: run the queries
+    JM_REQ_ANSWER, // (queries): they were run. Returns 1: run the new ones
+    JM_REQ_TWIN, // (symbol, address, flags of cuGetProcAddress): returns 1 + row if the address has no wrapper, else 0
+    JM_REQ_NVTX, // (call, domain, form, argument): one call of NVTX; returns what the call does
+    JM_REQ_NVTX_LIBRARY, // (address, buffer, size): writes the path of the object at the address; returns 1 if NVTX
+                         // shall load it
+    JM_REQ_CALLOC,    // (number, size of each): this and the next two return the block's address, 0 when out of memory
+    JM_REQ_PVALLOC,   // (size)
+    JM_REQ_NEW,       // (size, alignment; 0: the default): a failure is not recorded
+    JM_REQ_VARIABLE,  // (name, value or 0): the program has read its environment
+    JM_REQ_MALLINFO2, // (array): writes JM_N_MALLINFO numbers of mallinfo2
+    JM_REQ_EXIT       // (): the program has called exit()
 };
 
 #define JM_N_MALLINFO 10
 
-// Calls of NVTX; the argument is a text or, for NVTX_END, a range.
+// Calls of NVTX; the argument is a text or, for JM_NVTX_END, a range.
 enum {
     JM_NVTX_MARK,
     JM_NVTX_PUSH,
@@ -39,7 +39,7 @@ enum {
     JM_NVTX_REGISTER_STRING
 };
 
-// How a text is given.
+// Forms of a text.
 enum { JM_NVTX_ATTRIBUTES, JM_NVTX_BYTES, JM_NVTX_WIDE };
 
 #define JM_MAX_QUERIES 2
@@ -55,12 +55,11 @@ struct jm_query {
 struct jm_queries {
     unsigned long n;
     struct jm_query query[JM_MAX_QUERIES];
-    unsigned long purpose; // what the tool wanted to know
+    unsigned long purpose; // the tool's, to recognise the answer
     unsigned long subject;
 };
 
-// The words of a call, as the tool sees them: its arguments in order, a structure passed by value spread into its
-// words.
+// The words of a call are its arguments in order; a structure passed by value is spread into its words.
 #define JM_MAX_WORDS 12
 
 // Wrapped functions: row numbers.

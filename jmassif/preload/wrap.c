@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// The wrappers around the CUDA libraries' functions, one for each row of cuda_api.def, all alike: announce the call,
-// make it, report it. They run in the profiled program, so they allocate nothing, link to nothing, and change nothing
-// that the program could see.
+// The wrappers of the CUDA libraries' functions, one for each row of cuda_api.def. Each announces its call, makes it
+// and reports it. They run in the profiled program, so they allocate nothing, link to nothing, and change nothing that
+// the program could see.
 
 #include <valgrind/valgrind.h>
 
@@ -10,8 +10,8 @@ typedef unsigned long UWord;
 
 #include "preload/protocol.h"
 
-// Sonames in Valgrind's Z-encoding (Za: *, Zd: ., Zh: -), as the libraries' own, versioned and hashed names need them.
-#define SONAME_RUNTIME    Za // also programs and libraries that the runtime is linked into
+// Sonames in Valgrind's Z-encoding (Za: *, Zd: ., Zh: -). The pattern covers versioned and hashed names.
+#define SONAME_RUNTIME    Za // any object, as the runtime may be linked statically
 #define SONAME_DRIVER     libcudaZdsoZa
 #define SONAME_CUDNN      libcudnnZa
 #define SONAME_CUBLAS     libcublasZa
@@ -91,7 +91,7 @@ static UWord call_with_struct(OrigFn original, const UWord reg[6], const UWord *
 }
 #endif
 
-// The parameters of a WORDS function, and its words as an array's elements.
+// The parameters of a WORDS function, and its words as elements of an array.
 #define P0  void
 #define P1  UWord a0
 #define P2  P1, UWord a1
@@ -118,7 +118,7 @@ static UWord call_with_struct(OrigFn original, const UWord reg[6], const UWord *
 #define W10 W9, a9
 #define W11 W10, a10
 #define W12 W11, a11
-// valgrind.h has no one name for calls of all arities.
+// valgrind.h names its calls differently by number of arguments.
 #define CALL0(r, f)  CALL_FN_W_v(r, f)
 #define CALL1(r, f)  CALL_FN_W_W(r, f, a0)
 #define CALL2(r, f)  CALL_FN_W_WW(r, f, a0, a1)
@@ -137,7 +137,7 @@ static UWord call_with_struct(OrigFn original, const UWord reg[6], const UWord *
 #define WORDS_WORDS(n)      W##n
 #define CALL_WORDS(n, r, f) CALL##n(r, f)
 
-// A pointer to what are its parameters; its result is none.
+// The parameter points to a structure with the real ones. The function returns no value, so its result is set to 1.
 #define PARAMS_STRUCTURE(n) P##n
 #define WORDS_STRUCTURE(n)  ((const UWord *)a0)[0]
 #define CALL_STRUCTURE(n, r, f)                                                                                        \
@@ -181,7 +181,7 @@ static UWord call_with_struct(OrigFn original, const UWord reg[6], const UWord *
 
 // ---- the wrappers --------------------------------------------------------------------------------------------
 
-// What I_WRAP_SONAME_FNNAME_ZU pastes must be expanded before it is pasted.
+// Expands the arguments before I_WRAP_SONAME_FNNAME_ZU pastes them.
 #define WRAPPER(soname, name) I_WRAP_SONAME_FNNAME_ZU(soname, name)
 
 #define API(library, name, n_args, convention, action, kind, p, s)                                                     \
@@ -204,9 +204,9 @@ static UWord call_with_struct(OrigFn original, const UWord reg[6], const UWord *
 
 // ---- twins ---------------------------------------------------------------------------------------------------
 
-// cuGetProcAddress may hand out a function that is not the exported one: Valgrind redirects calls by the address of a
-// symbol, so a twin without a symbol would go unseen. Then the program gets a function of ours that does around the
-// twin what a wrapper does around the original.
+// A twin is a function without a symbol that cuGetProcAddress returns in place of the exported one. Valgrind redirects
+// calls by the address of a symbol, so it cannot wrap a twin. The program gets a function of ours instead, which wraps
+// the twin.
 #define API(library, name, n_args, convention, action, kind, p, s) TWIN_##library(name, n_args, convention)
 #define TWIN_DRIVER(name, n_args, convention)                      TWIN_##convention(name, n_args)
 #define TWIN_WORDS(name, n_args)                                                                                       \
@@ -261,7 +261,7 @@ static void cover_twin(UWord result, const UWord *words)
     if (row-- == 0 || !twin_entry(row))
         return;
     if (twin_target[row] && twin_target[row] != *place)
-        return; // a second twin of one function: leave it alone rather than call the wrong one
+        return; // a second twin of one function stays unwrapped: the first one's wrapper would call the wrong twin
     twin_target[row] = *place;
     *place = twin_entry(row);
 }
