@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// Replacements for allocation functions where the core's own fall short: its pvalloc ends the program, as does its new
-// when memory runs out; it has no mallinfo2; and its calloc leaves errno alone when the product overflows. These use
-// the core's tags with a higher priority (pub_tool_redir.h).
+// Replacements for allocation functions where the core's own fall short. Its pvalloc ends the program, and so does its
+// new when memory runs out. It gives no numbers for mallinfo2, and its calloc leaves errno alone when the product
+// overflows. These use the core's tags with a higher priority (pub_tool_redir.h).
 
 #include <errno.h>
 #include <valgrind/valgrind.h>
