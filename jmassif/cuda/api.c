@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// The table of wrapped functions; see api.h. The wrappers in the preload library are made of the same rows, so a row's
-// number is all that the two need to agree on.
+// The table of wrapped functions; see api.h. The wrappers in the preload library are generated from the same rows, so a
+// row's number identifies a function on both sides.
 
 #include "cuda/api.h"
 #include "base/client_memory.h"
@@ -30,7 +30,7 @@ UInt jm_cuda_function_name(const CudaFunction *function)
     return *name;
 }
 
-// 1 + the row of the driver's function; 0: there is none.
+// 1 + the row of the driver's function; 0: none.
 static UWord driver_row(const HChar *name)
 {
     for (UWord i = 0; i < JM_N_ROWS; i++)
@@ -49,7 +49,7 @@ UWord jm_cuda_uncovered_row(Addr symbol, Addr address, UWord flags)
         for (UWord i = 0; i < JM_N_ROWS; i++)
             if (VG_STREQ(functions[i].name, entry))
                 return 0;
-    // The name stands for the newest form; the flag 2 (per-thread default stream, cuda.h) for the _ptsz form.
+    // The name means the newest form; the flag 2 (per-thread default stream, cuda.h) means the _ptsz form.
     static const HChar *const forms[] = {"_v2", "", NULL};
     for (UInt f = 0; forms[f]; f++) {
         VG_(snprintf)(exact, sizeof exact, "%s%s%s", asked_for, forms[f], (flags & 2) && !forms[f][0] ? "_ptsz" : "");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// The wrapped functions, as preload/cuda_api.def has them, and a call of one, as its wrapper reports it.
+// The wrapped functions of preload/cuda_api.def, and a call of one, as its wrapper reports it.
 
 #ifndef JM_CUDA_API_H
 #define JM_CUDA_API_H
@@ -26,7 +26,7 @@ typedef enum {
     LIBRARY_PYTHON
 } Library;
 
-// What calls do to memory; calls.c has the same rows with what each does.
+// Effects of calls on memory; calls.c has the handlers.
 #define ACTION(name, handler, request, flags) ACTION_##name,
 typedef enum {
 #include "cuda/actions.def"
@@ -38,27 +38,27 @@ typedef struct {
     const HChar *name;
     UChar library; // Library
     UChar action;  // CudaAction
-    UChar kind;    // of the memory it allocates
-    UChar p;       // which word of a call holds the pointer, or the place where it is returned
-    UChar s;       // which word holds the size
+    UChar kind;    // Kind, of the memory that it allocates
+    UChar p;       // index of the word with the pointer, or with the address where it is returned
+    UChar s;       // index of the word with the size
 } CudaFunction;
 
-// A call that has ended.
+// A call that has ended. Its pointers hold only while its report is handled.
 typedef struct {
     ThreadId tid;
     const CudaFunction *function;
     UWord result;
     const UWord *words; // its arguments
-    Addr address;       // of the wrapped function, to find its library by
+    Addr address;       // of the wrapped function, to find its library
     struct jm_queries *queries;
 } CudaCall;
 
 const CudaFunction *jm_cuda_function(UWord row);
 
-UInt jm_cuda_function_name(const CudaFunction *function); // as a string of the trace
+UInt jm_cuda_function_name(const CudaFunction *function); // number of the name in the trace's strings
 
-// cuGetProcAddress handed out `address` for the text at `symbol`: 1 + the row of the function that its calls are to be
-// reported as. 0: they are reported already, because the address is a wrapped function's, or are none of ours.
+// For an `address` that cuGetProcAddress returned for the name at `symbol`: 1 + the row under which its calls must be
+// reported. 0: nothing to do, as the address is a wrapped function's or the function is not wrapped.
 UWord jm_cuda_uncovered_row(Addr symbol, Addr address, UWord flags);
 
 #endif

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// What each action does; see calls.h. A handler is called when a call has succeeded, with its arguments as they are in
-// the program's memory, and with what the call has returned there.
+// The actions' handlers; see calls.h. A handler runs after a call has succeeded, and reads its arguments and results
+// from the program's memory.
 //
-// A runtime call is made of driver calls: the innermost that reports a block makes it, the calls around it only lend it
-// their names in the stack. So what an outer call returns is recorded only when no inner call has (the runtime may
-// reach the driver by ways that cannot be wrapped).
+// A runtime call consists of driver calls. The innermost call that reports a block creates it; the calls around it only
+// add frames to its stack. An outer call's result is recorded only if no inner call has recorded it, as the runtime may
+// reach the driver in ways that cannot be wrapped.
 
 #include "cuda/calls.h"
 #include "base/client_memory.h"
@@ -34,7 +34,7 @@ static inline UWord argument_s(const CudaCall *call)
     return call->words[call->function->s];
 }
 
-// What stands where the word points; 0 if that is no place.
+// The word in the program's memory that `word` points to; 0 if unreadable.
 static UWord returned_at(const CudaCall *call, UInt word)
 {
     UWord value;
@@ -42,13 +42,13 @@ static UWord returned_at(const CudaCall *call, UInt word)
     return value;
 }
 
-// What the call has returned through its parameter.
+// The result that the call has stored through its parameter.
 static UWord returned(const CudaCall *call)
 {
     return returned_at(call, call->function->p);
 }
 
-// ---- how many bytes a call asks for --------------------------------------------------------------------------
+// ---- requested bytes -----------------------------------------------------------------------------------------
 
 static ULong bytes_in_s(const CudaCall *call)
 {
@@ -60,7 +60,7 @@ static ULong bytes_in_s_v1(const CudaCall *call)
     return (UInt)argument_s(call);
 }
 
-// (pointer, pitch, width, height, …): rows are padded, so this is the least
+// (pointer, pitch, width, height, …): a lower bound, since rows are padded
 static ULong bytes_of_rows(const CudaCall *call)
 {
     return call->words[2] * call->words[3];
@@ -71,7 +71,7 @@ static ULong bytes_of_rows_v1(const CudaCall *call)
     return (ULong)(UInt)call->words[2] * (UInt)call->words[3];
 }
 
-// (pointer; width, height, depth): likewise
+// (pointer; width, height, depth): a lower bound, too
 static ULong bytes_of_extent(const CudaCall *call)
 {
     return call->words[1] * call->words[2] * call->words[3];
@@ -104,7 +104,7 @@ static ULong bytes_of_driver_mipmap(const CudaCall *call)
 
 // ---- blocks --------------------------------------------------------------------------------------------------
 
-// A block that the call has returned, unless an inner call has made it already. True if it was made here.
+// Opens a block that the call has returned, unless an inner call has opened it. True if it was opened here.
 static Bool open_block(const CudaCall *call, Space space, UWord key, ULong bytes)
 {
     Kind kind = call->function->kind;
@@ -118,7 +118,7 @@ static Bool open_block(const CudaCall *call, Space space, UWord key, ULong bytes
     return True;
 }
 
-// The same of one that nothing but its context is asked about.
+// Opens a block, and queries only its context. True if there is a query.
 static Bool make(const CudaCall *call, Space space, UWord key, ULong bytes)
 {
     return open_block(call, space, key, bytes) && jm_query_block(call, (QuerySubject){.key = key});
@@ -237,9 +237,9 @@ static Bool synchronize(const CudaCall *call)
     return jm_query_caching_pools(call);
 }
 
-// ---- memory of others ----------------------------------------------------------------------------------------
+// ---- imported memory -----------------------------------------------------------------------------------------
 
-// Opening a handle that is open returns the pointer that it has, to be closed as often.
+// Opening a handle that is already open returns the same pointer, which must be closed as often.
 static Bool is_opened_again(const CudaCall *call, UWord key)
 {
     DeviceBlock *block = jm_device_block_find(SPACE_POINTER, key);
@@ -278,7 +278,7 @@ static Bool destroy_external(const CudaCall *call)
     return close_block(call, SPACE_EXTERNAL, argument_p(call));
 }
 
-// ---- memory by handles, and addresses for it -----------------------------------------------------------------
+// ---- virtual memory management: handles and addresses --------------------------------------------------------
 
 // cuMemRetainAllocationHandle may return another number for the same memory.
 typedef struct {
@@ -315,7 +315,7 @@ static Bool make_handle(const CudaCall *call)
     return make(call, SPACE_VMM, returned(call), jm_calls_requested(call).bytes);
 }
 
-// Its size is known when it is mapped.
+// The size is known only when the memory is mapped.
 static Bool import_handle(const CudaCall *call)
 {
     return make(call, SPACE_VMM, returned(call), 0);
@@ -390,7 +390,7 @@ static Primary *primary_of(UInt device)
     return VG_(indexXA)(primaries, VG_(addToXA)(primaries, &fresh));
 }
 
-// The device can now be asked what it is.
+// From now on the device can be queried for its type.
 static Bool start_up(const CudaCall *call)
 {
     return jm_query_integrated(call);
@@ -427,7 +427,8 @@ static Bool reset_primary(const CudaCall *call)
     return False;
 }
 
-// Over a driver that is seen, its own reset has ended the context's blocks; these are the runtime's alone.
+// If the driver's calls are wrapped, its reset has closed the context's blocks. These are the runtime's own, with no
+// known context.
 static Bool reset_device(const CudaCall *call)
 {
     jm_device_blocks_close_context(call->tid, 0);
@@ -436,7 +437,7 @@ static Bool reset_device(const CudaCall *call)
 
 // ---- captures ------------------------------------------------------------------------------------------------
 
-static UInt n_captures; // under way
+static UInt n_captures; // captures under way
 
 static Bool begin_capture(const CudaCall *call)
 {
@@ -484,7 +485,7 @@ static Bool report_out_of_memory(const CudaCall *call)
     return False;
 }
 
-// TensorFlow's allocator is also used for memory of the host, which is nobody's segment.
+// TensorFlow uses this allocator for host memory too, which lies in no segment.
 static Bool report_exactly(const CudaCall *call, Addr address, Long bytes)
 {
     TensorReport report = {.is_exact = True, .address = address, .bytes = bytes};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// What calls of the wrapped functions do to memory. A function's row names its action, and cuda/actions.def says of
-// each action what does it, what it asks for, and what else is particular about it.
+// Effects of the wrapped functions on memory. A function's row names its action; cuda/actions.def gives each action a
+// handler, the bytes that it requests, and flags.
 
 #ifndef JM_CUDA_CALLS_H
 #define JM_CUDA_CALLS_H
@@ -10,40 +10,40 @@
 #include "base/kind.h"
 #include "cuda/api.h"
 
-// What is particular about an action.
+// Properties of an action.
 typedef enum {
-    IS_TOLD = 1 << 0,         // its scope is worth a record: what start-up is made of, not each allocation
-    IS_REPORT = 1 << 1,       // of a framework, no call of an API: it opens no scope and cannot fail
-    RETURNS_POINTER = 1 << 2, // NULL is a failure; of the others, what is not 0
-    LOADS_LIBRARY = 1 << 3,   // its scope is named by the file; not to find one is how Python searches, and no failure
-    ENDS_PROGRAM = 1 << 4,    // a snapshot before the call; what it returns is no failure
-    EVEN_IF_FAILED = 1 << 5,  // its handler is for calls that have failed too
-    MOVES_MEMORY = 1 << 6,    // the device may have less or more left after it
-    IS_TRIED_AGAIN = 1 << 7,  // an allocator that gets nothing makes room and calls it once more,
-    COUNTS_AS_RETRY = 1 << 8, // which PyTorch counts, of device memory
-    IS_PIECE = 1 << 9,        // it makes one of several pieces that are of use only when all are had
+    IS_TOLD = 1 << 0,         // its scope is written to the trace: calls of start-up, not each allocation
+    IS_REPORT = 1 << 1,       // a framework's report, not an API call: opens no scope and cannot fail
+    RETURNS_POINTER = 1 << 2, // NULL is a failure; without this flag, any result but 0 is
+    LOADS_LIBRARY = 1 << 3,   // its scope has the file's name; failures are not counted, as Python searches by trying
+    ENDS_PROGRAM = 1 << 4,    // a snapshot precedes the call; no result is a failure
+    EVEN_IF_FAILED = 1 << 5,  // its handler also runs after failed calls
+    MOVES_MEMORY = 1 << 6,    // may change the device's free memory
+    IS_TRIED_AGAIN = 1 << 7,  // when it fails, an allocator frees memory and calls it again,
+    COUNTS_AS_RETRY = 1 << 8, // which PyTorch counts as a retry, for device memory
+    IS_PIECE = 1 << 9,        // one chunk of a multi-chunk (VMM) allocation
 } ActionFlags;
 
 Bool jm_calls_is(const CudaFunction *function, ActionFlags flag);
 
-// Does what the call has done. True if there is a question to the wrapper (query.h).
+// Records the effect of the call. True if there is a query for the wrapper (query.h).
 Bool jm_calls_act(const CudaCall *call);
 
-// What the call asks for; 0 bytes: not known.
+// The memory that a call requests; 0 bytes: not known.
 typedef struct {
     Kind kind;
     ULong bytes;
 } Requested;
 Requested jm_calls_requested(const CudaCall *call);
 
-// A stream is being captured. Then only a few functions may be called.
+// True while a stream is being captured, when CUDA allows only a few functions.
 Bool jm_calls_is_capturing(void);
 
-// A request that no wrapper makes, or a size that no device has.
+// Counts an invalid request, or a size that no device has.
 void jm_calls_refuse(void);
 ULong jm_calls_n_refused(void);
 
-ULong jm_calls_n_unknown_frees(void);    // of pointers and handles that are no block's
+ULong jm_calls_n_unknown_frees(void);    // frees of pointers and handles without a block
 ULong jm_calls_reserved_addresses(void); // bytes of address space, live
 
 #endif

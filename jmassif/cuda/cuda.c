@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
 // Wrapped calls from their announcement to their report; see cuda.h. Between the two a call is a scope of its thread.
-// What it then has done to memory is its action's to say (calls.c), and what only the API knows is asked (query.c);
-// here is what holds for all calls: whether one has failed, what that means when memory was short, and what is counted.
+// calls.c records its effect on memory, and query.c queries the API. This file handles what all calls share: failures,
+// out-of-memory events, counters, and samples of the device's free memory.
 
 #include "cuda/cuda.h"
 #include "base/client_memory.h"
@@ -72,10 +72,10 @@ static Bool has_failed(const CudaCall *call)
         return call->result == 0;
     if (jm_calls_is(call->function, ENDS_PROGRAM))
         return False;
-    return (UInt)call->result != 0; // an enumeration: the upper half of the register is anything
+    return (UInt)call->result != 0; // an enumeration: the upper half of the register is undefined
 }
 
-// ---- calls that got no memory --------------------------------------------------------------------------------
+// ---- calls out of memory -------------------------------------------------------------------------------------
 
 #define ERROR_OUT_OF_MEMORY 2 // cudaErrorMemoryAllocation, CUDA_ERROR_OUT_OF_MEMORY
 
@@ -85,7 +85,7 @@ static Bool has_run_out(const CudaCall *call)
     return (library == LIBRARY_RUNTIME || library == LIBRARY_DRIVER) && (UInt)call->result == ERROR_OUT_OF_MEMORY;
 }
 
-// Calls fail because those inside of them do: the innermost is told. True if there is a question.
+// A call fails because one inside it failed: only the innermost is recorded. True if there is a query.
 static Bool tell_exhaustion(const CudaCall *call)
 {
     if (jm_scope_has_failed(call->tid))
@@ -97,7 +97,7 @@ static Bool tell_exhaustion(const CudaCall *call)
     return is_told && !jm_calls_is_capturing() && jm_query_room_for_event(call);
 }
 
-// Allocations as the program makes them: not those inside of others.
+// Counts only the program's own allocations, not those inside of other calls.
 static void count_attempt(const CudaCall *call, Bool failed)
 {
     const CudaFunction *function = call->function;
@@ -107,12 +107,13 @@ static void count_attempt(const CudaCall *call, Bool failed)
                         jm_calls_is(function, COUNTS_AS_RETRY) && function->kind != KIND_PINNED);
 }
 
-// ---- how much the device has left ----------------------------------------------------------------------------
+// ---- the device's free memory --------------------------------------------------------------------------------
 
 #define LOOK_EVERY_MS 100
 
-// Whether to look how much the device has left: after a call of the program that has allocated or freed some, so that
-// there is a context, but not too often: when time has passed, or much has come since.
+// True if the device's free memory should be sampled. Sample only after a call of the program that allocated or freed
+// device memory, when there is a context, and not too often: after LOOK_EVERY_MS, or when the ledger has grown by 1/16
+// plus 1 MiB.
 static Bool is_look_due(const CudaCall *call)
 {
     static ULong next_look_ms, enough_bytes;
@@ -129,7 +130,7 @@ static Bool is_look_due(const CudaCall *call)
 
 // ---- a call begins and ends ----------------------------------------------------------------------------------
 
-static UInt n_ends_under_way; // the functions that end an interpreter call each other
+static UInt n_ends_under_way; // counted, since the functions that end an interpreter call each other
 
 static UInt scope_name(const CudaFunction *function, const UWord *words)
 {
@@ -153,7 +154,7 @@ static void enter(ThreadId tid, const CudaFunction *function, const UWord *words
     jm_scope_enter(tid, scope_name(function, words), VG_(get_SP)(tid), jm_calls_is(function, IS_TOLD));
 }
 
-// True if there is a question for the wrapper.
+// True if there is a query for the wrapper.
 static Bool leave(const CudaCall *call)
 {
     const CudaFunction *function = call->function;
@@ -178,7 +179,7 @@ static Bool leave(const CudaCall *call)
     return has_question;
 }
 
-// What the wrappers say is true; but a request is only a few words, and a program can say any.
+// Wrappers are trusted, but any program can forge a request: check rows and pointers.
 static Bool is_sound(const UWord *args)
 {
     const Int writable = VKI_PROT_READ | VKI_PROT_WRITE;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
 // Device blocks and their mappings; see device_blocks.h. A block is found by its handle in the table of its space, and
-// by an address inside it in one array of ranges. What it is made of is carved out of driver memory (driver/memory.h)
-// as far as there is some, so that the two together are what the kernel has committed.
+// by an address inside it in one sorted array of ranges. Its bytes are carved out of driver memory (driver/memory.h)
+// where that is known, so that the two together are the memory that the kernel has committed.
 
 #include "cuda/device_blocks.h"
 #include "cuda/pool.h"
@@ -16,7 +16,7 @@
 #include "base/stats.h"
 #include "trace/trace.h"
 
-// Of cuMemCreate'd memory.
+// A mapping of cuMemCreate'd memory.
 typedef struct {
     Addr address;
     ULong bytes;
@@ -45,9 +45,9 @@ ULong jm_device_block_serial(void)
     return serial;
 }
 
-// ---- which block an address lies in --------------------------------------------------------------------------
+// ---- blocks by address ---------------------------------------------------------------------------------------
 
-// Sorted by address: pointer blocks and mappings.
+// Address range of a pointer block or a mapping.
 typedef struct {
     Addr start, end;
     DeviceBlock *block;
@@ -55,7 +55,7 @@ typedef struct {
 
 static BlockRange *ranges;
 static UInt n_ranges, ranges_capacity;
-static Bool ranges_overlap; // once: an import of memory that is the program's own, say
+static Bool ranges_overlap; // never reset; for example, the program imports its own memory
 static ULong cached_bytes;
 static void (*carved_close)(DeviceBlock *block);
 
@@ -75,7 +75,7 @@ static Bool is_cached(const DeviceBlock *b)
     return jm_kind_side(b->kind) == SIDE_DEVICE && jm_device_block_is_segment(b);
 }
 
-// The first range that begins behind `address`.
+// Index of the first range that begins behind `address`.
 static UInt range_behind(Addr address)
 {
     UInt low = 0, high = n_ranges;
@@ -89,7 +89,7 @@ static UInt range_behind(Addr address)
     return low;
 }
 
-// A block whose size is not known yet has none.
+// A block of unknown size gets no range yet.
 static void add_range(Addr start, ULong bytes, DeviceBlock *block)
 {
     if (!bytes || start + bytes < start)
@@ -189,8 +189,8 @@ DeviceBlock *jm_device_block_open(ThreadId tid, Space space, UWord key, Kind kin
         b->pool = jm_pool_guess(bytes);
     ULong now = jm_clock_now();
     if (b->account) {
-        // Managed memory has pages as they are touched, and pinned memory may be the program's own: only an address
-        // tells.
+        // Managed memory gets pages when touched, and pinned memory may be the program's own pages, so both are carved
+        // only where an address matches.
         Bool is_anywhere = kind != KIND_PINNED && kind != KIND_MANAGED;
         b->made = jm_driver_carve(tid, &b->made_of, b->account, space == SPACE_POINTER ? key : 0, bytes, is_anywhere);
         jm_ledger_credit(b->account, bytes - b->made);
@@ -225,7 +225,7 @@ void jm_device_block_become_segment(DeviceBlock *b)
         cached_bytes += b->bytes;
 }
 
-// Memory that ends while it is mapped (fork): nothing of it may be found by an address any more.
+// Drops the mappings of memory that ends while mapped (fork), so that no address leads to it.
 static void forget_mappings(DeviceBlock *b)
 {
     for (Word i = VG_(sizeXA)(mappings) - 1; i >= 0; i--) {
@@ -239,7 +239,7 @@ static void forget_mappings(DeviceBlock *b)
     b->n_mappings = 0;
 }
 
-// After the block has left its table.
+// Ends a block that has already left its table.
 static void end_block(ThreadId tid, DeviceBlock *b)
 {
     if (b->space == SPACE_POINTER)

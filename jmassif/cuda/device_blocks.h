@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// The live blocks that the CUDA API handed out: memory, arrays, cuMemCreate'd memory with its handles and mappings, and
-// imports. Few compared with heap blocks, so they may be told richly.
+// The live blocks of the CUDA API: memory, arrays, cuMemCreate'd memory with its handles and mappings, and imports.
+// They are few compared with heap blocks, so each one is recorded in detail. The tables own them; sizes are in bytes.
 
 #ifndef JM_DEVICE_BLOCKS_H
 #define JM_DEVICE_BLOCKS_H
@@ -10,7 +10,7 @@
 #include "driver/memory.h"
 #include "ledger/ledger.h"
 
-// Pointers and the various handles are numbers of their own, so they are kept apart.
+// Pointers and each type of handle may have equal numbers, so each has its own table.
 typedef enum { SPACE_POINTER, SPACE_ARRAY, SPACE_VMM, SPACE_EXTERNAL, N_SPACES } Space;
 
 typedef struct DeviceBlock {
@@ -22,29 +22,29 @@ typedef struct DeviceBlock {
     AccountId account;
     UWord context;  // 0: not known
     UWord pool;     // 0: none, or not known
-    ULong serial;   // of its allocation: later ones are larger
-    UInt n_handles; // SPACE_VMM: handles and mappings that keep the memory alive; of IPC imports: times opened
+    ULong serial;   // number of its allocation, ascending
+    UInt n_handles; // SPACE_VMM: live handles; of IPC imports: times opened
     UInt n_mappings;
-    Carve *made_of; // driver memory,
-    ULong made;     // that many bytes; the rest is its own
-    ULong born;     // jm_ledger_n_changes()
-    ULong carved;   // bytes that tensors (tensor.c) hold of it; the account has the rest
+    Carve *made_of; // its pieces of driver memory
+    ULong made;     // bytes of these; the rest is credited directly
+    ULong born;     // jm_ledger_n_changes() when it was credited
+    ULong carved;   // bytes of tensors in it (tensor.c); its account has the rest
 } DeviceBlock;
 
-// Opens a block: its account (by the thread's stack now), the ledger, the trace. A block that is still listed under the
-// same key has ended without our seeing it; it is closed and counted.
+// Opens a block on the account of the thread's current stack, in the ledger and the trace. A block with the same key
+// has ended unseen: it is closed and counted.
 DeviceBlock *jm_device_block_open(ThreadId tid, Space space, UWord key, Kind kind, ULong bytes);
 void jm_device_block_close(ThreadId tid, DeviceBlock *block);
 
-// The block of an import of unknown size is known to be larger than was thought.
+// Enlarges an import to `bytes`, once its size is known. Smaller sizes are ignored.
 void jm_device_block_grow(ThreadId tid, DeviceBlock *block, ULong bytes);
 
 DeviceBlock *jm_device_block_find(Space space, UWord key);
 
-ULong jm_device_block_serial(void); // of the newest block
+ULong jm_device_block_serial(void); // serial of the newest block
 
-// Ends every block of the context, and forgets the host memory that was registered with it. Pools and cuMemCreate'd
-// memory belong to the device and survive.
+// Closes every block of the context, and drops its registered host memory. Pools and cuMemCreate'd memory belong to the
+// device and survive.
 void jm_device_blocks_close_context(ThreadId tid, UWord context);
 
 // Mappings of cuMemCreate'd memory.
@@ -52,42 +52,42 @@ void jm_device_map(ThreadId tid, Addr address, ULong bytes, UWord handle);
 void jm_device_unmap(ThreadId tid, Addr address, ULong bytes);
 DeviceBlock *jm_device_mapped_at(Addr address);
 
-// The block of device memory that `address` lies in, by its own address or a mapping; NULL: none. `*end` is where the
-// block or the mapping ends.
+// The block that `address` lies in, by the block's own address or a mapping; NULL: none. `*end` is the end of the block
+// or the mapping.
 DeviceBlock *jm_device_block_around(Addr address, Addr *end);
 
-// Calls `use` with each range of addresses that blocks have, and the kind of the block's account.
+// Calls `use` with each address range of a block, and the block's kind.
 void jm_device_blocks_each(void (*use)(Addr address, ULong bytes, Kind kind));
 
-// Called before a block that tensors still hold a part of is closed.
+// Sets the callback for a block that is closed while tensors hold a part of it.
 void jm_device_blocks_on_carved_close(void (*callback)(DeviceBlock *block));
 
-// Some block of the owner `cache` with at least `bytes` that no tensor holds; NULL: none.
+// Some device block of the owner `cache` with at least `bytes` free of tensors; NULL: none.
 DeviceBlock *jm_device_any_cached(ULong bytes);
 
-// Whether a caching allocator hands out parts of this block, device or pinned memory.
+// True if a caching allocator hands out parts of this block, in device or pinned memory.
 Bool jm_device_block_is_segment(const DeviceBlock *block);
 
-// The block is a segment from now on, and was one since it was allocated, in the peaks too. A pool's is none.
+// Makes the block a segment since its allocation, in recorded peaks too. Has no effect on blocks of pools.
 void jm_device_block_become_segment(DeviceBlock *block);
 
-// The live bytes of pointer and cuMemCreate'd blocks that the owner `cache` answers for, carved or not.
+// Live bytes of device segments, carved or not.
 ULong jm_device_cached_bytes(void);
 
-// Ends the memory if no handle and no mapping is left.
+// Closes the block if it has no handle and no mapping left.
 void jm_device_block_release_if_unused(ThreadId tid, DeviceBlock *block);
 
-// The pool of a block that was made without it.
+// Sets the pool of a block, which may have been unknown when it was opened.
 void jm_device_block_set_pool(DeviceBlock *block, UWord pool);
 
-// Writes to an event of running out what all pools use and reserve, and what cuMemCreate has made and is mapped of it.
+// Adds figures to an out-of-memory event: bytes used and reserved by all pools, and created and mapped by VMM.
 void jm_device_tell_reserves(UInt event);
 
-// A forked child has none of its parent's device memory.
+// Drops device memory in a forked child, which does not inherit it.
 void jm_device_blocks_after_fork_in_child(void);
 
 ULong jm_device_blocks_n_stale(void);
 
-void jm_device_blocks_stats(void); // tells what it keeps (stats.h)
+void jm_device_blocks_stats(void); // rows for --stats=yes
 
 #endif

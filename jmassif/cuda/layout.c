@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// Array sizes; see layout.h. What the driver adds for alignment and tiling is below the API and not counted here.
+// Sizes of arrays; see layout.h. The driver's alignment and tiling are below the API and not included.
 
 #include "cuda/layout.h"
 #include "base/client_memory.h"
 
-// CUDA_ARRAY3D_* and cudaArray* flags whose depth counts layers or faces, which are as many at each level.
+// Flags CUDA_ARRAY3D_* and cudaArray* that make depth a number of layers or faces, equal at each level.
 #define LAYERED 0x01
 #define CUBEMAP 0x04
 
@@ -36,7 +36,7 @@ static ULong levels_bytes(Shape shape, UWord n_levels)
     return bytes;
 }
 
-// cudaChannelFormatDesc: int x, y, z, w (bits of each channel), then the kind.
+// cudaChannelFormatDesc: int x, y, z, w (bits of each channel), kind.
 static ULong channel_bytes(Addr descriptor)
 {
     ULong bits = 0;
@@ -74,7 +74,7 @@ static UInt format_bytes(UInt format)
     case 0x20: // FLOAT
         return 4;
     default:
-        return 1; // block-compressed and planar formats: about a byte a texel
+        return 1; // block-compressed and planar formats: about one byte per texel
     }
 }
 
@@ -105,7 +105,7 @@ ULong jm_driver_array_v1_bytes(Addr descriptor, Bool has_depth)
     return levels_bytes((Shape){field[0], field[1], has_depth ? field[2] : 0, element_bytes, 0}, 1);
 }
 
-// An int, padding, a union of 16 bytes, then the size.
+// The descriptor has an int, padding, a union of 16 bytes, and the size at 24.
 ULong jm_external_memory_bytes(Addr descriptor)
 {
     UWord bytes;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// Sizes out of the structures that CUDA's public headers (driver_types.h, cuda.h) define, read from the program's
-// memory.
+// Sizes in bytes from structures of CUDA's public headers (driver_types.h, cuda.h), read from the program's memory.
 
 #ifndef JM_CUDA_LAYOUT_H
 #define JM_CUDA_LAYOUT_H
@@ -17,7 +16,7 @@ ULong jm_runtime_mipmap_bytes(const UWord *words);
 // The array that a CUDA_ARRAY_DESCRIPTOR (or, with depth, CUDA_ARRAY3D_DESCRIPTOR) at `descriptor` describes.
 ULong jm_driver_array_bytes(Addr descriptor, Bool has_depth, UWord n_levels);
 
-// The same for the descriptors of before CUDA 3.2, whose dimensions have 32 bits.
+// The same for descriptors before CUDA 3.2, with dimensions of 32 bits.
 ULong jm_driver_array_v1_bytes(Addr descriptor, Bool has_depth);
 
 // The size in a cudaExternalMemoryHandleDesc or CUDA_EXTERNAL_MEMORY_HANDLE_DESC.

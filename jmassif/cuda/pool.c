@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// What pools reserve and use; see pool.h. A pool is told of its blocks as they come and go, and of its reserve when it
-// has been asked; the difference is on one account for all pools, of the owner `cache`.
+// Use and reserve of pools; see pool.h. Blocks update a pool's use as they come and go, and queries update its reserve.
+// The difference is on one account for all pools, with the owner `cache`.
 
 #include "cuda/pool.h"
 #include "driver/memory.h"
@@ -9,10 +9,10 @@
 
 typedef struct {
     UWord pool;     // its handle
-    ULong used;     // by blocks that are known to be the pool's
-    ULong reserved; // as the pool last said
+    ULong used;     // by blocks of this pool, known or guessed
+    ULong reserved; // by the last query
     ULong cached;   // max(0, reserved - used), in the cache account
-    ULong made;     // of these, out of driver memory
+    ULong made;     // bytes of `cached` that are carved out of driver memory
     Carve *made_of;
     Bool is_destroyed; // lives on until its last block is freed
 } Pool;
@@ -47,8 +47,8 @@ static void update_cache(Pool *p)
     }
 }
 
-// Which pool a block is of is often known only after it was made. What it has taken out of the pool's cache must not
-// count twice until then, or there would be peaks that never were; so it is taken to be of the pool that was used last.
+// A block's pool is often known only after the block was opened. Until then its bytes must leave a pool's cache, or
+// they would count twice and raise false peaks. So a new block is assumed to be of the pool that was used last.
 static UWord last_pool;
 
 UWord jm_pool_guess(ULong bytes)
@@ -83,7 +83,7 @@ void jm_pool_reserved(UWord pool, ULong reserved_bytes)
 {
     Pool *p = pool_of(pool);
     p->reserved = reserved_bytes;
-    p->is_destroyed = False; // another pool may have got the handle
+    p->is_destroyed = False; // a new pool may have got the handle
     update_cache(p);
 }
 

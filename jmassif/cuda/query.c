@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// Questions and their answers; see query.h. A question is a function's address and its arguments, put into the
-// wrapper's own stack frame with a purpose by which the answer is known again. What it is about is kept here by thread:
-// a wrapper asks between the report of its call and its return, so a thread has one set of questions at a time.
+// Queries and their answers; see query.h. A query is a function's address and arguments, written into the wrapper's
+// stack frame with a purpose that identifies the answer. Its subject is kept here per thread: a wrapper runs queries
+// between the report of its call and its return, so a thread has one set of queries at a time.
 
 #include "cuda/query.h"
 #include "base/client_memory.h"
@@ -16,19 +16,19 @@
 #include "snapshot/exhaustion.h"
 #include "trace/trace.h"
 
-// What is asked, in the order in which one answer leads to the next question.
+// Purposes of queries, in the order in which one answer leads to the next query.
 typedef enum {
-    ASK_CONTEXT,    // which context is current: whose is the block
-    ASK_DEVICE,     // which device is current,
-    ASK_POOL,       // what is its pool,
-    ASK_RESERVED,   // how much does the pool reserve
-    ASK_RANGE,      // how large is imported memory
-    ASK_INTEGRATED, // does the device share the host's memory
-    ASK_FREE,       // how much of its memory is free, and how much it has: of an event of running out,
-    ASK_FREE_NOW    // of the machine
+    ASK_CONTEXT,    // the current context, which owns the block
+    ASK_DEVICE,     // the current device
+    ASK_POOL,       // the device's current pool
+    ASK_RESERVED,   // bytes that the pool reserves
+    ASK_RANGE,      // size of imported memory
+    ASK_INTEGRATED, // does the device share the host's memory?
+    ASK_FREE,       // the device's free and total memory, for an out-of-memory event
+    ASK_FREE_NOW    // the same, for the machine's figures
 } Purpose;
 
-// The functions to ask; NULL: the library has none.
+// Names of the functions to call; NULL: the library has none.
 typedef struct {
     const HChar *context, *device, *pool, *reserved, *range, *attribute, *free;
 } QueryNames;
@@ -43,13 +43,13 @@ static const QueryNames runtime_names = {
 #define MEMPOOL_ATTRIBUTE_RESERVED_CURRENT 5  // CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, cuda.h
 #define DEVICE_ATTRIBUTE_INTEGRATED        18 // CU_DEVICE_ATTRIBUTE_INTEGRATED, cuda.h
 
-// What a thread's questions are about.
+// Subject of a thread's queries.
 typedef struct {
     QuerySubject subject;
-    Addr address; // of the wrapped function, to find its library by
+    Addr address; // of the wrapped function, to find its library
     Library library;
     Bool is_of_all_pools;
-    Bool is_room_wanted; // once the others are answered
+    Bool is_room_wanted; // ASK_FREE_NOW follows the other queries
 } Asked;
 
 static PerThread asked_by = JM_PER_THREAD("jm.cuda", Asked, NULL);
@@ -67,7 +67,7 @@ void jm_query_begin(const CudaCall *call)
     *asked(call->tid) = (Asked){.address = call->address, .library = call->function->library};
 }
 
-// ---- asking --------------------------------------------------------------------------------------------------
+// ---- queries -------------------------------------------------------------------------------------------------
 
 typedef struct {
     Addr code;
@@ -86,7 +86,7 @@ void jm_query_unmapped(Addr start, SizeT bytes)
     }
 }
 
-// Looks up each function once per library: the table of dynamic symbols is searched from end to end.
+// Looks up each function once per library, as a look-up scans the whole table of dynamic symbols.
 static Addr function_in(Addr library_code, const HChar *name)
 {
     if (!name)
@@ -103,7 +103,7 @@ static Addr function_in(Addr library_code, const HChar *name)
     return fresh.found;
 }
 
-// Puts the question into the wrapper's frame.
+// Writes the query into the wrapper's frame.
 static Bool ask(ThreadId tid, struct jm_queries *queries, Purpose purpose, UWord about)
 {
     const Asked *state = asked(tid);
@@ -119,7 +119,7 @@ static Bool ask(ThreadId tid, struct jm_queries *queries, Purpose purpose, UWord
         [ASK_RESERVED] = {names->reserved, {about, MEMPOOL_ATTRIBUTE_RESERVED_CURRENT, out}},
         [ASK_RANGE] = {names->range, {0, out, about}}, // (base or null, size, pointer)
         [ASK_INTEGRATED] = {names->attribute, {out, DEVICE_ATTRIBUTE_INTEGRATED}},
-        // (free, total): the second query is only a place for the total
+        // (free, total): the second query only provides room for the total
         [ASK_FREE] = {names->free, {out, second_out}},
         [ASK_FREE_NOW] = {names->free, {out, second_out}},
     };
@@ -134,7 +134,7 @@ static Bool ask(ThreadId tid, struct jm_queries *queries, Purpose purpose, UWord
     return function != 0;
 }
 
-// How the pool of a stream-ordered block stands; how large an import is.
+// Queries the reserve of a stream-ordered block's pool, or the size of an import.
 static Bool ask_about_size(ThreadId tid, struct jm_queries *queries)
 {
     const QuerySubject *subject = &asked(tid)->subject;

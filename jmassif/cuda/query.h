@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// Questions to the CUDA API: which context is current, what a pool holds in reserve, how large an import is. Only the
-// API knows, and only the program can call it, so the wrapper that has reported a call is given a function of the
-// program's own libraries to call before it returns (preload/protocol.h). One answer may lead to the next question.
+// Queries of the CUDA API: the current context, a pool's reserve, the size of an import. Only the API knows these, and
+// only the program can call it. So the wrapper that has reported a call gets a function of the program's own libraries
+// to call before it returns (preload/protocol.h). One answer may lead to the next query.
 //
-// What returns Bool here tells whether there is now a question for the wrapper: False if the library has no such
-// function, or nothing needs to be known.
+// Functions that take a call return True if there is now a query for the wrapper. They return False if the library
+// lacks the function, or if nothing needs to be known. Sizes are in bytes.
 
 #ifndef JM_CUDA_QUERY_H
 #define JM_CUDA_QUERY_H
@@ -13,45 +13,45 @@
 #include "base/compat.h"
 #include "cuda/api.h"
 
-// What is asked from now on by the thread is about this call, and nothing yet.
+// Starts a new set of queries for the call's thread.
 void jm_query_begin(const CudaCall *call);
 
-// A block, or host memory that is registered, is new.
+// Subject of queries: a new block, or newly registered host memory.
 typedef struct {
     UWord key;
-    UWord pool;       // 0: of none that is known
-    Bool is_async;    // it is of the current device's current pool
-    Bool is_imported; // its size is not known
+    UWord pool;       // 0: none, or not known
+    Bool is_async;    // the block is of the current device's current pool
+    Bool is_imported; // the size is not known
 } QuerySubject;
 
-// The owner; then the pool's reserve, or how large it is.
+// Queries the block's context, then its pool's reserve or its size.
 Bool jm_query_block(const CudaCall *call, QuerySubject subject);
 
-// What the pool holds in reserve.
+// Queries the pool's reserve.
 Bool jm_query_pool(const CudaCall *call, UWord pool);
 
-// What those pools do that have held something, one after the other.
+// Queries the reserve of each pool that holds cache, one after another.
 Bool jm_query_caching_pools(const CudaCall *call);
 
-// Whether the device shares the host's memory, unless that is known.
+// Queries whether the device shares the host's memory, unless that is known.
 Bool jm_query_integrated(const CudaCall *call);
 
-// How much of the device's memory is free, and how much it has: of the thread's event of running out,
+// Queries the device's free and total memory, for the thread's out-of-memory event.
 Bool jm_query_room_for_event(const CudaCall *call);
 
-// or of the machine, after the questions that the call has, if it `has_others`.
+// The same for the machine's figures, after the call's other queries if it `has_others`.
 Bool jm_query_room(const CudaCall *call, Bool has_others);
 
-// What was known of a library's functions there is forgotten.
+// Drops cached addresses of functions in an unmapped range.
 void jm_query_unmapped(Addr start, SizeT bytes);
 
-// The wrapper has called what it was given.
+// Handles the answer from the wrapper, and may prepare the next query. True if there is one.
 Bool jm_query_answered(ThreadId tid, struct jm_queries *queries);
 
-// The device has memory of its own, which no figure of the machine's tells. False as long as that is not known.
+// True if the device is known to have its own memory, which the machine's figures do not include.
 Bool jm_query_is_discrete(void);
 
-// Whether device memory is another pool than the host's, as far as is known or the user has said.
+// True if device memory is separate from the host's, as queried or set by --memory.
 Bool jm_query_is_apart(void);
 
 #endif

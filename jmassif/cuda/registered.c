@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// Registered host memory; see registered.h. Programs register a few large pieces, so a list will do.
+// Registered host memory; see registered.h. Programs register a few large ranges, so a linear search is enough.
 
 #include "cuda/registered.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// Host memory that the driver was told of (cudaHostRegister). It exists already, so it is no block; only its sum is
-// kept.
+// Host memory that the program has registered with the driver (cudaHostRegister). It was allocated before, so it is not
+// a block: only its sum in bytes is reported.
 
 #ifndef JM_CUDA_REGISTERED_H
 #define JM_CUDA_REGISTERED_H
@@ -13,7 +13,7 @@ void jm_registered_add(Addr address, ULong bytes);
 void jm_registered_set_context(Addr address, UWord context);
 void jm_registered_remove(Addr address);
 
-// The context's end forgets what was registered with it.
+// Drops the context's ranges when it ends.
 void jm_registered_close_context(UWord context);
 
 ULong jm_registered_bytes(void);

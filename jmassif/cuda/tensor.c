@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// Tensors inside segments; see tensor.h. With expandable segments a tensor may span several pieces of memory that are
-// mapped one after the other, so it is a list of parts.
+// Tensors inside segments; see tensor.h. With expandable segments a tensor may span several chunks of memory that are
+// mapped one after another, so it is a list of parts.
 
 #include "cuda/tensor.h"
 #include "ledger/account.h"
@@ -32,9 +32,9 @@ static VgHashTable *tensors;
 static ULong live_bytes;
 
 static struct {
-    ULong without_segment; // reported, but in no segment that we know
+    ULong without_segment; // reported, but in no known segment
     ULong unknown_free;
-    ULong allocated_differs; // reports whose totals were not ours
+    ULong allocated_differs; // reports with totals other than the ledger's
     ULong reserved_differs;
 } counters;
 
@@ -49,7 +49,8 @@ static VgHashTable *table(void)
     return tensors;
 }
 
-// A tensor's bytes move from its segment's account to its own, so all it is made of is on one side.
+// True if a part in the segment is possible: all parts of a tensor must be in one memory space, since its bytes move
+// from the segments' accounts to one account.
 static Bool fits(const Tensor *t, const DeviceBlock *segment)
 {
     UInt node;
@@ -64,8 +65,8 @@ static Bool fits(const Tensor *t, const DeviceBlock *segment)
     return jm_kind_side(kind) == jm_kind_side(segment->kind);
 }
 
-// The parts of [address, address + bytes) in the segments they lie in. Without an address that lies in one (PyTorch up
-// to 1.9 reports another number), any segment with enough cache left will do: the sums are the same.
+// Finds the parts of [address, address + bytes) in their segments. PyTorch up to 1.9 reports another number, not the
+// address; then any segment with enough cache left serves, as the sums are the same.
 static Bool find_parts(Tensor *t)
 {
     Addr at = t->key, end;
@@ -102,7 +103,7 @@ static void discard(Tensor *t)
     VG_(free)(t);
 }
 
-// A tensor is one block, whatever it is made of, so only its first part counts as one.
+// A tensor counts as one block, with its first part.
 static void hold_parts(Tensor *t)
 {
     for (UInt i = 0; i < t->n_parts; i++) {
@@ -156,8 +157,8 @@ static Bool has_part_in(const Tensor *t, const DeviceBlock *segment)
     return False;
 }
 
-// A segment ends under tensors that are said to lie in it. Those whose addresses are known end with it (a device
-// reset); the others lie in fact in another one.
+// Handles a segment that ends under its tensors. Those inside it by address end with it (a device reset). Others were
+// only assumed to lie in it and move to another segment.
 static void drop_from_segment(DeviceBlock *segment)
 {
     UInt n;
@@ -184,7 +185,7 @@ static void drop_from_segment(DeviceBlock *segment)
 
 static void check_totals(const TensorReport *report)
 {
-    // Their totals are of one device; ours are of all.
+    // The framework's totals are per device; the ledger's are of all devices.
     static Int only_device = -1;
     static Bool has_several;
     if (only_device < 0)
