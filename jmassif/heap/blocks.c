@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// Small blocks are known by their slabs, the others by a table of 16-byte entries.
+// Finds a live block by its address: small blocks in their slabs, the others in a table of 16-byte entries.
 //
-// Linear probing with backward-shift deletion: no tombstones, so long runs of malloc and free do not slow it down. The
-// table is made of shards that grow by a quarter, each when it is full: so it is never emptier than two thirds (23
-// bytes a block at most), and to grow it never needs the memory twice.
+// The table uses linear probing with backward-shift deletion: without tombstones, long runs of malloc and free do not
+// slow it down. It consists of shards that grow by a quarter when full. So it is always at least two thirds full (at
+// most 23 bytes a block), and growing never needs twice its memory.
 
 #include "heap/blocks.h"
 #include "heap/slab.h"
@@ -12,9 +12,9 @@
 #include "base/table.h"
 
 typedef struct {
-    Addr address; // 0: free
+    Addr address; // 0: free entry
     UInt bytes;   // HUGE: the size is in huge_sizes
-    UInt tag;     // the account; top bits: has_record, is_custom
+    UInt tag;     // account; top bits: has_record, is_custom
 } Entry;
 
 #define HUGE_SIZE    0xffffffffu
@@ -33,7 +33,7 @@ static Shard shards[N_SHARDS];
 static ULong n_entries;
 static ULong n_custom;
 
-// Sizes that do not fit 32 bits: rare, so a list will do.
+// Sizes beyond 32 bits; rare, so a list suffices.
 typedef struct {
     Addr address;
     ULong bytes;
@@ -55,13 +55,13 @@ static inline UInt next_in(const Shard *s, UInt slot)
     return slot + 1 < s->capacity ? slot + 1 : 0;
 }
 
-// From one slot to another that comes later or, at the end, around it.
+// Distance to a later slot, around the end.
 static inline UInt distance_in(const Shard *s, UInt from, UInt to)
 {
     return to >= from ? to - from : to + s->capacity - from;
 }
 
-// Where the address is, or the free slot where it would be. The shard has one.
+// Returns the address's slot, or the free slot where it belongs. The shard is never full.
 static UInt slot_in(const Shard *s, Addr address, ULong hash)
 {
     UInt slot = home_in(s, hash);
@@ -82,7 +82,7 @@ static void grow(Shard *s)
         VG_(free)(old.entries);
 }
 
-// NULL: not in the table.
+// Returns NULL if the address is not in the table.
 static Entry *find(Addr address)
 {
     ULong hash = jm_hash(address);
@@ -125,7 +125,7 @@ static void add_to_table(Addr address, Block block)
 {
     ULong hash = jm_hash(address);
     Shard *s = shard_of(hash);
-    // At seven eighths, and grown by a quarter, it is at least 0.7 full.
+    // Growing at 7/8 by a quarter keeps it at least 0.7 full.
     if ((s->used + 1) * 8ULL > s->capacity * 7ULL)
         grow(s);
     Entry *e = &s->entries[slot_in(s, address, hash)];
@@ -154,7 +154,7 @@ static Block block_of(const Entry *e, Bool take_out)
 static Block take_from_table(Entry *e)
 {
     Block block = block_of(e, True);
-    // Close the gap: move back every later entry of the run whose home lies at or before the gap.
+    // Close the gap: move back each later entry of the run with a home at or before the gap.
     Shard *s = shard_of(jm_hash(e->address));
     Entry *entries = s->entries;
     UInt gap = e - entries;

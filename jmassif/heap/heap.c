@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// Heap memory. Each block's requested bytes go to the account of its stack; what the allocator adds around it
-// (rounding, and the header that --heap-admin assumes) goes to one overhead account per owner.
+// Records heap memory. A block's requested bytes go to the account of its stack; the allocator's overhead (rounding,
+// and the header that --heap-admin assumes) goes to one account per owner.
 //
-// A realloc that shrinks a block returns memory, as the C library's does and massif's does not: a small block moves to
-// a smaller size class, and the core's allocator splits a larger one. A block takes a multiple of 16 bytes, as with
+// A realloc that shrinks a block frees memory, as the C library's does and massif's does not: a small block moves to a
+// smaller size class, and the core's allocator splits a larger one. A block takes a multiple of 16 bytes, as with
 // massif.
 
 #include "heap/heap.h"
@@ -22,20 +22,20 @@
 #include "base/stats.h"
 #include "trace/trace.h"
 
-// The last block that the thread allocated, 0 once that was freed.
+// The thread's last allocation; 0 once it was freed.
 static PerThread last_allocated = JM_PER_THREAD("jm.heap", Addr, NULL);
 
 static struct {
     ULong failed;
     ULong free_unknown;
     ULong realloc_unknown;
-    ULong absurd; // announced, but no block can be as large
+    ULong absurd; // announced blocks of an implausible size or address
 } counters;
 
 // ---- block records of large blocks ---------------------------------------------------------------------------
 
-// More than this many records of heap blocks in a second, and the threshold doubles: a program that churns through
-// megabyte buffers must not fill the disk.
+// With more heap block records than this per second the threshold doubles: a program that churns through megabyte
+// buffers must not fill the disk.
 #define MAX_RECORDS_PER_SECOND 2000
 
 static ULong window_start_ms;
@@ -45,7 +45,7 @@ static Bool wants_record(SizeT bytes)
 {
     if (bytes < jm_options.large_bytes)
         return False;
-    // Asked for: a record of every block, whatever it costs.
+    // --large=0 asks for a record of every block.
     if (jm_options.large_bytes == 0)
         return True;
     if (++window_records > MAX_RECORDS_PER_SECOND) {
@@ -60,12 +60,12 @@ static Bool wants_record(SizeT bytes)
     return bytes >= jm_options.large_bytes;
 }
 
-// ---- blocks with great alignments ----------------------------------------------------------------------------
+// ---- blocks with large alignments ----------------------------------------------------------------------------
 
-// The core's allocator ends the run if it is asked for more (VG_(arena_memalign)).
+// Larger alignments make the core's allocator end the run (VG_(arena_memalign)).
 #define MAX_ALIGNMENT ((SizeT)16 << 20)
 
-// So such a block lies somewhere in a larger one. They are rare.
+// So such a block, which is rare, lies somewhere in a larger one.
 typedef struct {
     Addr address;
     void *memory;
@@ -74,7 +74,7 @@ typedef struct {
 
 static XArray *far_aligned;
 
-// -1: it is none of these.
+// Returns -1 if the block is not far aligned.
 static inline Word far_aligned_at(Addr address)
 {
     if (!far_aligned || address % (2 * MAX_ALIGNMENT) != 0)
@@ -115,7 +115,7 @@ static inline SizeT usable_bytes(Addr address, const Block *block)
 
 static inline ULong overhead_of(Addr address, const Block *block)
 {
-    // A custom allocator's block has no malloc header of its own that we could know, yet massif counts one; so do we.
+    // A custom block has no known malloc header, but massif counts one, and so does this.
     return jm_options.heap_admin + (block->is_custom ? 0 : usable_bytes(address, block) - block->bytes);
 }
 
@@ -134,7 +134,7 @@ static Bool move_block(Addr address, AccountId to)
     return block.has_record;
 }
 
-// A live block is about to end, or to become another one. Its account may be another one then.
+// Call before a live block is freed or resized. Updates `block`: its account may change now.
 static inline void settle(ThreadId tid, Addr address, Block *block)
 {
     if (jm_account_is_tensor(block->account)) {
@@ -147,7 +147,7 @@ static inline void settle(ThreadId tid, Addr address, Block *block)
 
 static void unrecord(ThreadId tid, Addr address, const Block *block, ULong overhead);
 
-// A custom allocator does not always announce the end of its blocks, but no memory is handed out twice.
+// Drops a custom block that was never freed: its address is allocated again, so its end was not announced.
 static void forget_stale(ThreadId tid, Addr address)
 {
     Block stale;
@@ -157,7 +157,7 @@ static void forget_stale(ThreadId tid, Addr address)
     unrecord(tid, address, &stale, jm_options.heap_admin);
 }
 
-// `block`: without an account.
+// Fills in the account of `block`.
 static void record(ThreadId tid, Addr address, Block block)
 {
     Bool ignored;
@@ -194,7 +194,7 @@ static void unrecord(ThreadId tid, Addr address, const Block *block, ULong overh
     jm_snapshot_event();
 }
 
-// A recorded block has become larger or smaller, and perhaps has moved. `now`: without an account.
+// Records a realloc. `now` has no account yet.
 static void rerecord(ThreadId tid, Addr from, const Block *block, ULong old_overhead, Addr to, Block now)
 {
     Bool ignored;
@@ -209,7 +209,7 @@ static void rerecord(ThreadId tid, Addr from, const Block *block, ULong old_over
         forget_stale(tid, to);
     if (old_account && account) {
         AccountId old_extra = jm_account_overhead(old_account), new_extra = jm_account_overhead(account);
-        // What shrinks goes first: growth against growth of the other sign must not look like a peak in between.
+        // Shrink first: opposite changes must not look like a peak in between.
         Bool heap_first = bytes < block->bytes;
         if (heap_first)
             jm_ledger_resize(old_account, block->bytes, account, bytes);
@@ -236,9 +236,9 @@ static void rerecord(ThreadId tid, Addr from, const Block *block, ULong old_over
     jm_snapshot_event();
 }
 
-// ---- malloc and its kin --------------------------------------------------------------------------------------
+// ---- malloc and its variants ---------------------------------------------------------------------------------
 
-// NULL: the program may have no more. `*block` is told what it has got.
+// Returns NULL when out of memory. Fills in `*block`.
 static inline __attribute__((always_inline)) void *take_memory(SizeT align, SizeT bytes, Block *block)
 {
     void *p = align <= JM_SLAB_ALIGN ? jm_slab_alloc(bytes) : NULL;
@@ -248,7 +248,7 @@ static inline __attribute__((always_inline)) void *take_memory(SizeT align, Size
     return p ? p : VG_(cli_malloc)(align, bytes);
 }
 
-// Also of what is kept of the block.
+// Frees the memory and forgets the block.
 static inline __attribute__((always_inline)) void give_back_memory(void *p)
 {
     if (jm_slab_free((Addr)p))
@@ -262,7 +262,7 @@ static inline __attribute__((always_inline)) void give_back_memory(void *p)
     VG_(cli_free)(p);
 }
 
-// A block that malloc and its kin have given out.
+// Finds a block that malloc or a variant has returned.
 static Bool find_own(void *p, Block *block)
 {
     return jm_blocks_find((Addr)p, block) && !block->is_custom;
@@ -274,10 +274,10 @@ static void ran_out(ThreadId tid, const HChar *api, SizeT bytes)
     jm_exhaustion_failed(tid, api, VKI_ENOMEM, KIND_HEAP, bytes);
 }
 
-// `api` NULL: a failure is not told.
+// A failure is not recorded if `api` is NULL.
 static void *allocate(ThreadId tid, const HChar *api, SizeT bytes, SizeT align, Bool zeroed)
 {
-    // A size with its top bit set is a negative number gone astray; the C library refuses it too.
+    // A size with its top bit set is a negative number; the C library refuses it too.
     if ((SSizeT)bytes < 0 || align >= JM_ADDRESS_SPACE) {
         counters.failed += api != NULL;
         return NULL;
@@ -337,21 +337,21 @@ static void jm_free(ThreadId tid, void *p)
     release(tid, p);
 }
 
-// Shrinks a block and keeps its address, as the C library does; what lies behind it becomes free memory. Exported by
-// libcoregrind in every release since 3.10, though not in a public header.
+// Shrinks a block in place, as the C library does; the rest becomes free memory. libcoregrind exports it in every
+// release since 3.10, but no public header declares it.
 extern void VG_(arena_realloc_shrink)(Int arena, void *p, SizeT bytes);
 
 #define CLIENT_ARENA 2 // VG_AR_CLIENT of pub_core_mallocfree.h, the same since 3.8
 
 static void shrink_in_place(Addr p, SizeT from, SizeT to)
 {
-    // The core unmaps whole pages of the largest blocks and asserts that it has translated no code there.
+    // The core unmaps whole pages of the largest blocks, and asserts that it has no translated code there.
     const NSegment *segment = VG_(am_find_nsegment)(p);
     if (segment && !segment->hasT && p + from - 1 <= segment->end)
         VG_(arena_realloc_shrink)(CLIENT_ARENA, (void *)p, to);
 }
 
-// False: the block has no room.
+// False if the block is too small.
 static Bool resize_in_place(Addr p, const Block *block, SizeT bytes)
 {
     if (block->is_small)
@@ -373,7 +373,7 @@ static void *jm_realloc(ThreadId tid, void *p, SizeT bytes)
         counters.realloc_unknown++;
         return NULL;
     }
-    // As the C library does. Older cores call free themselves.
+    // As in the C library. Older cores call free themselves.
     if (bytes == 0) {
         release(tid, p);
         return NULL;
@@ -391,9 +391,9 @@ static void *jm_realloc(ThreadId tid, void *p, SizeT bytes)
         to = p;
     if (!to && !(to = take_memory(VG_(clo_alignment), bytes, &now))) {
         ran_out(tid, "realloc", bytes);
-        return NULL; // the old block stays as it is
+        return NULL; // the old block stays valid
     }
-    // Programs write to all that malloc_usable_size promises.
+    // Copy all usable bytes: programs write to all that malloc_usable_size promises.
     if (to != p)
         VG_(memcpy)(to, p, bytes < old_usable ? bytes : old_usable);
     settle(tid, (Addr)p, &block);
@@ -446,7 +446,7 @@ static void jm_delete_aligned(ThreadId tid, void *p, SizeT align)
 }
 #endif
 
-// ---- what the preload library asks for -----------------------------------------------------------------------
+// ---- for the preload library ---------------------------------------------------------------------------------
 
 void *jm_heap_calloc(ThreadId tid, SizeT n, SizeT each)
 {
@@ -464,7 +464,7 @@ void *jm_heap_new(ThreadId tid, SizeT bytes, SizeT align)
     return allocate(tid, NULL, bytes, align > VG_(clo_alignment) ? align : VG_(clo_alignment), False);
 }
 
-// The core's answer to mallinfo knows its own allocator alone, so the linker leads the call of it here (--wrap).
+// The core's mallinfo covers its own allocator alone, so the linker redirects calls of it here (--wrap).
 typedef struct {
     Int fields[JM_N_MALLINFO_FIELDS];
 } CoreMallinfo;
@@ -485,7 +485,7 @@ void jm_heap_mallinfo(ThreadId tid, SizeT *fields)
     fields[MALLINFO_ARENA] += mapped;
     fields[MALLINFO_USED] += used;
     fields[MALLINFO_FREE] += mapped - used;
-    // The C library's are a sum, and programs take it for one; the core leaves out the headers of its superblocks.
+    // In the C library arena is the sum of the others, and programs rely on it; the core leaves out superblock headers.
     if (fields[MALLINFO_ARENA] >= fields[MALLINFO_USED])
         fields[MALLINFO_FREE] = fields[MALLINFO_ARENA] - fields[MALLINFO_USED];
 }
@@ -515,7 +515,7 @@ void jm_heap_init(void)
 
 // ---- custom allocators ---------------------------------------------------------------------------------------
 
-// Announced sizes are only numbers, and sums of them must stay within theirs.
+// Announced sizes can be any number, but sums must not overflow.
 static Bool is_absurd(Addr address, SizeT bytes)
 {
     Bool fits = address < JM_ADDRESS_SPACE && bytes < JM_ADDRESS_SPACE &&
@@ -529,7 +529,7 @@ void jm_heap_malloclike(ThreadId tid, Addr address, SizeT bytes)
     Block known;
     if (!jm_options.heap || !address || is_absurd(address, bytes))
         return;
-    // At the start of malloc's own block, of which it is a part: that one stands. Announced twice: the newer one does.
+    // A custom block at the start of a malloc block is part of it and not recorded. One announced twice is replaced.
     if (jm_blocks_find(address, &known) && !known.is_custom)
         return;
     record(tid, address, (Block){.bytes = bytes, .is_custom = True});

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// Slabs are 64 KiB, aligned to as much, so that a block's address tells its slab. They are cut from regions that the
-// core maps as the program's heap. A slab whose last block is freed can be of another class next.
+// Slabs are 64 KiB and aligned to it, so that a block's address gives its slab. They are cut from regions that the core
+// maps as the program's heap. A slab with no live blocks can serve another size class.
 
 #include "heap/slab.h"
 #include "base/kernel.h"
@@ -15,28 +15,28 @@ extern SysRes VG_(am_mmap_client_heap)(SizeT length, Int prot);
 #define SLAB_BYTES   (1u << SLAB_BITS)
 #define REGION_BYTES (16 * SLAB_BYTES)
 
-#define GRAIN 16u // sizes of classes are multiples of it
+#define GRAIN 16u // class sizes are multiples of it
 
 #define NO_SLOT    0xffffu
-#define FREE_BYTES 0xffffu // instead of the size: not a live block
+#define FREE_BYTES 0xffffu // marks a free slot in place of a size
 
 typedef struct Slab Slab;
 struct Slab {
     Addr start;
-    UInt *tags;      // of a free slot: the next free one
-    UShort *bytes;   // as asked for
-    UInt reciprocal; // of the blocks' size in grains, times 2 to the 20
-    UShort grains;   // of a block
+    UInt *tags;      // a free slot holds the next free slot
+    UShort *bytes;   // requested size
+    UInt reciprocal; // 2^20 / grains, rounded up
+    UShort grains;   // block size in GRAIN units
     UShort n_slots;
-    UShort n_fresh; // slots from here on have never been used
+    UShort n_fresh; // slots from here on are unused so far
     UShort n_live;
     UShort first_free;
-    Slab *previous, *next; // in its class's list while it has room; among the empty ones, only next
+    Slab *previous, *next; // in its class's list while it has a free slot; empty slabs use `next` only
 };
 
 // ---- size classes --------------------------------------------------------------------------------------------
 
-// By 16 bytes up to 512, then four to each doubling: at most a fifth of a block is rounding.
+// Steps of 16 bytes up to 512, then four per doubling: at most a fifth of a block is rounding.
 #define N_FINE    32
 #define N_CLASSES (N_FINE + 3 * 4)
 
@@ -61,7 +61,7 @@ void jm_slab_init(void)
 
 // ---- slabs by address ----------------------------------------------------------------------------------------
 
-static Slab **by_address; // open addressing; NULL: free. Slabs are never given back.
+static Slab **by_address; // open addressing; NULL: free entry. Slabs are never unmapped.
 static UInt address_bits;
 static UInt n_slabs;
 
@@ -106,14 +106,14 @@ static inline Slab *slab_of(Addr address)
     }
 }
 
-// The slab of the live block that begins there, and its slot. NULL: there is none.
+// Returns the slab and the slot of the live block that begins at the address; NULL if there is none.
 static inline Slab *find_slot(Addr address, UInt *slot)
 {
     Slab *s = slab_of(address);
     if (!s)
         return NULL;
     UInt offset = address - s->start;
-    // Exact, as both the offset in grains and the divisor are small: 4095 * 256 < 2 to the 20.
+    // Exact, since the offset in grains and the divisor are small: 4095 * 256 < 2 to the 20.
     *slot = (ULong)(offset / GRAIN) * s->reciprocal >> 20;
     return *slot * s->grains * GRAIN == offset && *slot < s->n_fresh && s->bytes[*slot] != FREE_BYTES ? s : NULL;
 }
@@ -125,13 +125,13 @@ static Slab *empty;
 static UInt n_empty;
 static SizeT table_bytes;
 
-// So many empty slabs keep their pages, for what comes next; 4 MiB. The pages of others go back to the kernel, for a
-// program that has freed its blocks may need the memory elsewhere.
+// This many empty slabs (4 MiB) keep their pages for reuse. The pages of others are released, since the program may
+// need the memory elsewhere.
 #define MAX_EMPTY_WITH_PAGES 64
 
 static Bool map_region(void)
 {
-    // With the rights that the core's own regions have, so that neighbours become one mapping.
+    // Same protection as the core's regions, so that the kernel merges neighbours into one mapping.
     SysRes mapped = VG_(am_mmap_client_heap)(REGION_BYTES, VKI_PROT_READ | VKI_PROT_WRITE | VKI_PROT_EXEC);
     if (sr_isError(mapped))
         return False;
@@ -139,7 +139,7 @@ static Bool map_region(void)
     UInt n = (sr_Res(mapped) + REGION_BYTES - start) / SLAB_BYTES;
     Slab *slabs = VG_(calloc)("jm.slab", n, sizeof *slabs);
     table_bytes += n * sizeof *slabs;
-    // The first is the one to be taken first.
+    // Link backwards, so that the lowest slab is used first.
     for (UInt i = n; i-- > 0;) {
         slabs[i].start = start + (Addr)i * SLAB_BYTES;
         slabs[i].next = empty;
@@ -174,7 +174,7 @@ static SizeT bytes_of_tables(const Slab *s)
     return s->n_slots * (sizeof *s->tags + sizeof *s->bytes);
 }
 
-// NULL: the program may have no more memory.
+// Returns NULL when out of memory.
 static Slab *open_slab(UInt class)
 {
     if (!empty && !map_region())
@@ -199,7 +199,7 @@ static void close_slab(Slab *s, UInt class)
     unlink_from(s, class);
     table_bytes -= bytes_of_tables(s);
     VG_(free)(s->tags);
-    s->n_fresh = 0; // nothing lives here
+    s->n_fresh = 0; // no live blocks
     s->next = empty;
     empty = s;
     if (++n_empty > MAX_EMPTY_WITH_PAGES)
@@ -273,7 +273,7 @@ Bool jm_slab_free(Addr address)
     s->first_free = slot;
     if (s->n_live-- == s->n_slots)
         link_in(s, class);
-    // The last one with room stays: the next block may be of its class.
+    // Keep the class's last slab with room: the next block may be of its class.
     if (s->n_live == 0 && (s->previous || s->next))
         close_slab(s, class);
     n_blocks--;
