@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// Which mappings there are and whose; see mappings.h. They are kept as pieces in order of address: what is mapped over
-// a part of one, unmapped or moved cuts it, and each piece keeps the account and the scope of the call that made it.
+// Keeps mappings and their owners as pieces in order of address. A later mmap, munmap or mremap cuts pieces; each keeps
+// the account and the scope of the call that made it. See mappings.h.
 //
-// The program's heap lies in mappings too, but they are the core's (its replacement of malloc made them), and the core
-// does not announce them: whatever is announced is none of the heap's. Neither is what the core has mapped for itself.
+// The program's heap lies in mappings of the core (its malloc replacement made them), and the core announces neither
+// these nor its own: every announced mapping is outside the heap.
 
 #include "pages/mappings.h"
 #include "base/options.h"
@@ -17,10 +17,10 @@
 #include "stack/symbol.h"
 
 static Table holders = JM_TABLE("jm.pages.holder", Holder);
-static Index holder_index = JM_INDEX("jm.pages.holder"); // by account
-static XArray *pieces;                                   // of Piece, in order of address
-static Addr main_stack_end;                              // 0: not yet known
-static Bool has_started;                                 // the program runs: what comes now is its own doing
+static Index holder_index = JM_INDEX("jm.pages.holder"); // key: account
+static XArray *pieces;                                   // Pieces in order of address
+static Addr main_stack_end;                              // 0: unknown so far
+static Bool has_started;                                 // the program runs: later mappings are its own
 
 Word jm_pieces_n(void)
 {
@@ -42,7 +42,7 @@ Holder *jm_holder_at(UInt id)
     return jm_table_at(&holders, id);
 }
 
-// ---- whose ---------------------------------------------------------------------------------------------------
+// ---- owners --------------------------------------------------------------------------------------------------
 
 static ULong holder_hash_of(UInt id)
 {
@@ -72,14 +72,14 @@ static Bool begins_with(const HChar *text, const HChar *prefix)
     return VG_(strncmp)(text, prefix, VG_(strlen)(prefix)) == 0;
 }
 
-// Memory that has a name in a file system but is on no disk.
+// Shared memory: it has a name in a file system, but is on no disk.
 static Bool is_shared_memory(const HChar *path)
 {
     return begins_with(path, "/dev/shm/") || begins_with(path, "/dev/hugepages/") || begins_with(path, "/memfd:") ||
            begins_with(path, "/SYSV");
 }
 
-// (The name of a buffer that is shared through a descriptor has no directory.)
+// A buffer shared through a descriptor has a name without a directory.
 Bool jm_mappings_is_device(const HChar *path)
 {
     return (begins_with(path, "/dev/") && !is_shared_memory(path) && !VG_STREQ(path, "/dev/zero")) ||
@@ -92,14 +92,14 @@ static Bool is_library(const HChar *path)
     return VG_(string_match)("*.so", name) || VG_(string_match)("*.so.*", name);
 }
 
-// The holder of what is now mapped there; 0: it is not counted.
+// Returns the holder of the mapping; 0 if it is not counted.
 static UInt holder_of_segment(const NSegment *segment, ThreadId tid)
 {
     const HChar *path = segment->kind == SkFileC ? VG_(am_get_filename)(segment) : NULL;
     if (segment->isCH || (path && jm_mappings_is_device(path)) ||
         (tid != VG_INVALID_THREADID && jm_driver_is_mapping(tid)))
         return 0;
-    // The page of the tool's own file that holds the core's trampolines is mapped for the program to run.
+    // The tool's own file is mapped for the program too: the page with the core's trampolines.
     if (path && VG_(string_match)("jmassif-*-linux", VG_(basename)(path)))
         return 0;
     Bool is_ignored = False;
@@ -158,7 +158,7 @@ static void remove_piece(Word i)
     VG_(removeIndexXA)(pieces, i);
 }
 
-// Parts the piece at the address, if there is one around it. Where its pages are is not known before the next sample.
+// Splits the piece around the address, if there is one. Its resident bytes are guessed until the next sample.
 static void part_at(Addr address)
 {
     Word i = jm_piece_first_after(address);
@@ -185,8 +185,8 @@ void jm_mappings_unmapped(Addr start, SizeT bytes)
         remove_piece(i);
 }
 
-// A library's variables that its file has no bytes for are mapped over a part of the file's mapping, or at the start
-// behind the file: they are the library's like the rest. 0: it is none of these.
+// Returns the holder of a library's zero-initialised data: mapped over a part of the file's mapping or, at the start,
+// behind it. 0 if the mapping is something else.
 static UInt library_under(const NSegment *segment, Addr start)
 {
     if (segment->kind != SkAnonC)
@@ -207,7 +207,7 @@ static void add_mapping(Addr start, SizeT bytes, ThreadId tid)
     if (!holder)
         return;
     Word i = jm_piece_first_after(start);
-    // A heap of the program's own grows by brk in small steps.
+    // Extend the piece: a heap of the program's own grows by brk in small steps.
     if (i > 0 && jm_piece_at(i - 1)->end == start && jm_piece_at(i - 1)->holder == holder &&
         jm_piece_at(i - 1)->tid == tid && !jm_piece_at(i - 1)->scope) {
         jm_piece_at(i - 1)->end += bytes;
@@ -232,7 +232,7 @@ static void brk_grown(Addr start, SizeT bytes, ThreadId tid)
     add_mapping(start, bytes, tid);
 }
 
-// The pages go with the address: where they came from is unmapped next.
+// Handles mremap: pages move with the address. The core unmaps the old range next.
 static void moved(Addr from, Addr to, SizeT bytes)
 {
     jm_mappings_unmapped(to, bytes);
@@ -252,7 +252,7 @@ static void moved(Addr from, Addr to, SizeT bytes)
 
 // ---- stacks --------------------------------------------------------------------------------------------------
 
-// What a thread's stack pointer points into is a stack.
+// The mapping under a thread's stack pointer is its stack.
 void jm_mappings_thread_begins(ThreadId tid)
 {
     if (!pieces)
@@ -262,7 +262,7 @@ void jm_mappings_thread_begins(ThreadId tid)
     if (i == jm_pieces_n() || jm_piece_at(i)->start > VG_(get_SP)(tid))
         return;
     Piece *piece = jm_piece_at(i);
-    if (jm_options.stacks) { // counted, byte by byte, by stack_memory.c
+    if (jm_options.stacks) { // stack_memory.c counts it byte by byte
         remove_piece(i);
         return;
     }

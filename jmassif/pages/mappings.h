@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// The program's mappings, besides its heap: a piece of address space each, with the account that the stack of its mmap
-// gives it. A mapping's account holds what is resident of it, which is for pages.c to find out.
+// The program's mappings except its heap. Each has the account of the stack that called mmap. The account holds the
+// mapping's resident bytes, which pages.c measures. Sizes are in bytes.
 
 #ifndef JM_PAGES_MAPPINGS_H
 #define JM_PAGES_MAPPINGS_H
@@ -12,55 +12,55 @@
 // The mappings of one account.
 typedef struct {
     AccountId account;
-    Bool is_object; // of a program's or library's file
+    Bool is_object; // of an executable's or library's file
     ULong virtual_bytes;
     ULong shared_bytes; // Pss
     ULong swapped_bytes;
-    ULong told[3]; // these, when they were last told
+    ULong told[3]; // the three sizes as last written
 } Holder;
 
-// A part of a mapping: as a whole, or what later mappings have left of it.
+// A mapping, or a part of it that later mappings have left.
 typedef struct {
     Addr start;
     Addr end;
     UInt holder;
     ThreadId tid;
-    UInt scope;     // that the thread was in; 0: none
-    ULong resident; // as the ledger has it
-    ULong in_scope; // of these, what scopes were told of
-    // While a sample is being taken: what is there, what of that in the one of the kernel's mappings that is looked at,
-    // what counts here, and the process's share of it.
+    UInt scope;     // scope (API call) that mapped it; 0: none
+    ULong resident; // as in the ledger
+    ULong in_scope; // part of resident that scopes have counted
+    // Only during a sample: resident bytes, those in the kernel mapping being read, those that count here, and the
+    // process's proportional share of them.
     ULong present;
     ULong in_vma;
     ULong measured;
     ULong share;
 } Piece;
 
-// Follows what the core announces beside mappings: the heap that grows by brk, what mremap moves.
+// Also follows brk and mremap, which the core announces separately.
 void jm_mappings_init(void);
 
-// Called by main.c's hooks, when the core's own table of segments is up to date.
+// Call from main.c's hooks, once the core's own table of segments is up to date.
 void jm_mappings_mapped(Addr start, SizeT bytes);
 void jm_mappings_unmapped(Addr start, SizeT bytes);
 void jm_mappings_thread_begins(ThreadId tid);
 
-// The main stack grows without a word from the core.
+// Updates the main stack, since the core does not announce its growth.
 void jm_mappings_extend_main_stack(void);
-Addr jm_mappings_main_stack_end(void); // 0: not known
+Addr jm_mappings_main_stack_end(void); // 0 if unknown
 
 // Pieces in order of address; they do not overlap.
 Word jm_pieces_n(void);
 Piece *jm_piece_at(Word i);
-Word jm_piece_first_after(Addr address); // the first that ends after it; the number of pieces: none
+Word jm_piece_first_after(Addr address); // index of the first that ends after it; jm_pieces_n() if none does
 void jm_piece_set_resident(Piece *piece, ULong bytes);
 
-// Holders have the numbers from 1 to jm_holders_n() - 1.
+// Ids of holders are 1 to jm_holders_n() - 1.
 UInt jm_holders_n(void);
 Holder *jm_holder_at(UInt id);
 
-// Whether what is behind a file of that name is the driver's to tell.
+// True if memory behind a file of that name is the driver's, and recorded there.
 Bool jm_mappings_is_device(const HChar *path);
 
-void jm_mappings_stats(void); // tells what it keeps (stats.h)
+void jm_mappings_stats(void); // writes sizes of tables (stats.h)
 
 #endif

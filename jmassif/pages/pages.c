@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// What is resident of the program's mappings; see pages.h. mappings.c knows which there are and whose, smaps.c what the
-// kernel has of them; a sample brings the two together.
+// Samples the resident bytes of the program's mappings; see pages.h. mappings.c knows the mappings and their owners,
+// smaps.c the kernel's figures; a sample matches the two.
 //
-// What counts is what htop calls RES, and /proc/PID/smaps Rss: the pages that the process has in memory, those it
-// shares with others in full. So a program's figures do not depend on who else runs, as those of its heap do not. Pages
-// in huge pages of their own file system, which Rss leaves out, are added. The share that is the process's own of what
-// it shares (Pss), and what is swapped out, are told beside it.
+// Resident means RES in htop and Rss in /proc/PID/smaps: pages in memory, shared ones in full. So a program's figures,
+// like those of its heap, do not depend on other processes. hugetlbfs pages, which Rss leaves out, are added. The
+// proportional share (Pss) and swapped bytes are written separately.
 
 #include "pages/pages.h"
 #include "base/clock.h"
@@ -29,10 +28,10 @@ static ULong smaller(ULong a, ULong b)
 
 // ---- samples -------------------------------------------------------------------------------------------------
 
-// A piece is measured by reading eight bytes a page: for the gigabytes that a driver reserves that would take long.
+// Larger pieces are not measured by page: pagemap has eight bytes per page, and drivers reserve gigabytes.
 #define MOST_MEASURED ((ULong)1 << 30)
 
-static Word cursor; // the first piece that ends after the last mapping seen
+static Word cursor; // the first piece that ends after the last kernel mapping read
 static Int pagemap;
 
 static ULong overlap(const Piece *piece, const Vma *vma)
@@ -42,19 +41,19 @@ static ULong overlap(const Piece *piece, const Vma *vma)
     return end - start;
 }
 
-// The process as the kernel has it, in one sample: what books that add up are made of.
+// Figures of the whole process in one sample, in bytes. Reports reconcile accounts with them.
 static struct {
-    ULong resident; // all of it
-    ULong heap;     // in the mappings of the core's malloc
-    ULong valgrind; // in the core's and the tool's own
-    ULong devices;  // in the program's mappings of what is the driver's
-    ULong blocks;   // in pieces, of blocks that have accounts of their own
-    // What those blocks have in pieces by their size, and custom allocators' wherever they are.
+    ULong resident; // the whole process
+    ULong heap;     // in mappings of the core's malloc
+    ULong valgrind; // in mappings of the core and the tool
+    ULong devices;  // in the program's mappings of driver memory
+    ULong blocks;   // in pieces, but in blocks with accounts of their own
+    // Sizes, resident or not, of those blocks within pieces, and of custom allocators' blocks anywhere.
     ULong blocks_bytes;
     ULong custom_bytes;
-    double share;    // Pss of all but Valgrind's and devices', and of device blocks in pieces
-    ULong untouched; // of large heap blocks, what lies in pages that are not in memory
-    Bool is_new;     // since it was last told
+    double share;    // Pss without Valgrind, devices and device blocks in pieces
+    ULong untouched; // bytes of large heap blocks in pages that are not in memory
+    Bool is_new;     // not written yet
 } process;
 
 static ULong *part_of_process(const NSegment *segment)
@@ -69,8 +68,8 @@ static ULong *part_of_process(const NSegment *segment)
     return NULL;
 }
 
-// How many bytes of a part of one of the kernel's mappings are in pages of that sort, while those mappings are read.
-// False: the kernel does not say, or it would take too long.
+// Measures a part of a kernel mapping by page, during a sample. False if the kernel does not say, or it would take too
+// long.
 static Bool measure_mapped(Addr start, Addr end, PageSort sort, ULong *bytes)
 {
     if (!pagemap)
@@ -78,7 +77,7 @@ static Bool measure_mapped(Addr start, Addr end, PageSort sort, ULong *bytes)
     return end - start <= MOST_MEASURED && jm_pagemap_measure(pagemap, start, end, sort, bytes);
 }
 
-// How much of a mapping of the kernel's a part of it holds, where the whole says nothing of it.
+// Resident bytes in a part of a kernel mapping; proportional if they cannot be measured.
 static ULong measure_part(const Vma *vma, Addr start, Addr end, PageSort sort)
 {
     if (vma->resident == 0 || vma->resident == vma->end - vma->start)
@@ -90,7 +89,7 @@ static ULong measure_part(const Vma *vma, Addr start, Addr end, PageSort sort)
     return resident;
 }
 
-// How much of what is swapped out of a mapping of the kernel's is of a part of it.
+// Swapped bytes in a part of a kernel mapping; proportional if they cannot be measured.
 static ULong swapped_part(const Vma *vma, Addr start, Addr end)
 {
     ULong swapped;
@@ -98,13 +97,13 @@ static ULong swapped_part(const Vma *vma, Addr start, Addr end)
         return vma->swapped;
     if (!measure_mapped(start, end, PAGE_SWAPPED, &swapped))
         swapped = (ULong)((double)vma->swapped * (end - start) / (vma->end - vma->start));
-    return smaller(swapped, vma->swapped); // of memory that is shared, the kernel tells a share
+    return smaller(swapped, vma->swapped); // the kernel gives a share for shared memory
 }
 
-// The kernel's mappings may have several of the core's segments in them.
+// One kernel mapping may contain several of the core's segments.
 static void count_in_process(const Vma *vma)
 {
-    ULong others = 0; // Valgrind's and devices'
+    ULong others = 0; // Valgrind and devices
     process.resident += vma->resident;
     for (Addr at = vma->start; at < vma->end && vma->resident;) {
         const NSegment *segment = VG_(am_find_nsegment)(at);
@@ -130,9 +129,9 @@ static ULong measure_piece(const Vma *vma, const Piece *piece, PageSort sort)
     return measure_part(vma, start, start + overlap(piece, vma), sort);
 }
 
-// Of pieces from the cursor on: `in_vma` becomes what each has of one of the kernel's mappings. What is not certain may
-// be a page that a child has from its parent, or the page of zeroes: of that the kernel counts none, so as much as it
-// counts besides is handed out.
+// Sets `in_vma` of the pieces from the cursor on to their parts of one kernel mapping. A page that is present but not
+// certain may be shared with a parent, or the zero page, which Rss leaves out. So certain pages come first, and
+// uncertain ones fill up to Rss.
 static void measure_pieces(const Vma *vma, Word end)
 {
     ULong left = vma->resident;
@@ -150,8 +149,8 @@ static void measure_pieces(const Vma *vma, Word end)
     }
 }
 
-// What a mapping of the kernel's holds goes to the pieces in it. Often that is one, for the whole of it. But the kernel
-// makes one of neighbours that look alike; then it is asked which pages are there, unless all are.
+// Divides a kernel mapping's bytes among the pieces in it. Often that is one piece for the whole mapping. But the
+// kernel merges similar neighbours; then pages are measured, unless all are resident.
 static void share_out(const Vma *vma)
 {
     count_in_process(vma);
@@ -177,8 +176,8 @@ static void share_out(const Vma *vma)
     }
 }
 
-// What has an account of its own, and lies in a mapping: the blocks of a custom allocator, and of CUDA where it is the
-// program that maps the memory.
+// Subtracts blocks with accounts of their own from pieces: custom allocators' blocks, and CUDA's in memory that the
+// program maps.
 static void leave_out(Addr address, ULong bytes, ULong (*backed)(Addr start, Addr end))
 {
     for (Word i = jm_piece_first_after(address); bytes && i < jm_pieces_n() && jm_piece_at(i)->start < address + bytes;
@@ -198,8 +197,8 @@ static ULong backed_by_all(Addr start, Addr end)
     return end - start;
 }
 
-// So that an address means one thing on host and device, the driver reserves the device's in the process: mappings that
-// nobody may touch. There is nothing behind them here.
+// The driver reserves the device's addresses in the process (unified addressing), in inaccessible mappings with no
+// memory behind them.
 static ULong backed_where_accessible(Addr start, Addr end)
 {
     ULong backed = 0;
@@ -215,7 +214,7 @@ static ULong backed_where_accessible(Addr start, Addr end)
     return backed;
 }
 
-// A card's memory is not the process's, whatever lies at its addresses. Imported memory is not counted.
+// Skip a discrete GPU's memory, which is not the process's, and imported memory, which is not counted.
 static void leave_out_device(Addr address, ULong bytes, Kind kind)
 {
     Side side = jm_kind_side(kind);
@@ -229,10 +228,10 @@ static void leave_out_custom(Addr address, ULong bytes)
     leave_out(address, bytes, backed_by_all);
 }
 
-// Smaller blocks that nobody writes to make no difference, and there may be many.
+// Smaller unwritten blocks make no difference, and there may be many.
 #define LEAST_MEASURED (8 * 1024)
 
-// What the program asked malloc for and has not written to, or what is swapped out of it.
+// Adds bytes of a heap block that were never written, or are swapped out.
 static void measure_untouched(Addr address, ULong bytes)
 {
     ULong present;
@@ -240,9 +239,9 @@ static void measure_untouched(Addr address, ULong bytes)
         process.untouched += bytes - present;
 }
 
-// Who opens less often than this sees nothing more.
+// Sampling more often shows nothing new.
 #define MIN_INTERVAL_MS 100
-// A sample's cost, and this many times as much until the next: at most 1.5 % of the run.
+// After a sample, pause for this many times its cost: at most 1.5 % of the run.
 #define COST_DIVISOR 64
 
 static ULong next_due_ms;
@@ -281,7 +280,7 @@ static void sample(void)
             jm_holder_at(piece->holder)->shared_bytes +=
                 (ULong)((double)piece->measured / piece->present * piece->share);
     }
-    // What has fallen first: the total must not rise above what it ever was.
+    // Decreases first, so that the total never exceeds its true maximum.
     for (Word i = 0; i < jm_pieces_n(); i++)
         if (jm_piece_at(i)->measured < jm_piece_at(i)->resident)
             jm_piece_set_resident(jm_piece_at(i), jm_piece_at(i)->measured);
@@ -312,7 +311,7 @@ void jm_pages_measure_scope(ThreadId tid)
     Int file = -1;
     for (Word i = 0; i < jm_pieces_n(); i++) {
         Piece *piece = jm_piece_at(i);
-        // A thread's scopes that are younger than one it is still in are inside of it.
+        // A scope of the thread with a larger id is inside the current one.
         if (piece->scope < scope || piece->tid != tid || piece->end - piece->start > MOST_MEASURED)
             continue;
         if (file < 0)
@@ -332,17 +331,17 @@ void jm_pages_measure_scope(ThreadId tid)
         VG_(close)(file);
 }
 
-// A function that maps a file, reads it and lets go of it may do so between two samples: it would seem never to have
-// held anything. Smaller mappings make no difference to a peak.
+// A function may map, read and unmap a file between two samples, which would then miss it. Smaller mappings make no
+// difference to a peak.
 #define LEAST_SEEN ((SizeT)1 << 20)
-// A page costs about 25 ns to look at: at most a 64th of the run, beyond what any program may have at once. Time itself
-// is not measured, for a busy machine would then decide what is seen.
+// Inspecting a page costs about 25 ns: at most a 64th of the run, on top of a fixed allowance. Counts pages instead of
+// measuring time, so that a busy machine does not change the results.
 #define SEEN_AT_ONCE ((ULong)4 << 30)
 #define SEEN_EACH_MS ((ULong)600 * VKI_PAGE_SIZE)
 
 static ULong seen_bytes;
 
-// Blocks that have accounts of their own do not lie in files.
+// True for a mapped file. Files contain no blocks with accounts of their own.
 static Bool is_file(const Piece *piece)
 {
     const NSegment *segment = VG_(am_find_nsegment)(piece->start);
@@ -418,8 +417,8 @@ void jm_pages_write_process(void)
     jm_processes_write(time);
 }
 
-// The kernel gives a child none of a file's pages until it touches them: were they looked at now, they would seem its
-// own later.
+// A child has none of a file's pages until it touches them. Sampling now would make them look like new memory of the
+// child later, so wait.
 void jm_pages_after_fork_in_child(void)
 {
     next_due_ms = jm_clock_ms() + MIN_INTERVAL_MS;

@@ -1,35 +1,35 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// The page source: what the program has mapped besides its heap. Each mapping has an account by the stack that made it
-// (and, of a file, by the file), and what the account holds are the mapping's *resident* bytes: a mapping's size says
-// little, as libraries and drivers map far more than they use. What is mapped and unmapped is known at once; what
-// becomes resident is not, so it is sampled from /proc/self/smaps.
+// The page source: records the program's mappings except its heap. Each mapping has an account by the stack that
+// created it and, for a file, by the file. The account holds the mapping's *resident* bytes: sizes say little, as
+// libraries and drivers map far more than they use. Mapping and unmapping are seen at once; resident pages are sampled
+// from /proc/self/smaps.
 
 #ifndef JM_PAGES_H
 #define JM_PAGES_H
 
 #include "base/compat.h"
 
-// Called once options are read; turns --pages off where the system does not tell what is resident.
+// Call once options are read. Turns --pages off if the system does not report resident pages.
 void jm_pages_init(void);
 
-// Brings the ledger up to date, unless the last time was so short ago that it would cost more than a hundredth or so of
-// the run. `is_due`: do it anyway.
+// Brings the ledger up to date, unless the last sample was so recent that sampling would exceed 1.5 % of the run.
+// `is_due`: sample anyway.
 void jm_pages_sample(Bool is_due);
 
-// A dlopen of the thread is about to end: what it has mapped is measured, and told to its scope.
+// Call at the end of a thread's dlopen: measures the pages of its mappings and adds them to its scope.
 void jm_pages_measure_scope(ThreadId tid);
 
-// Before a munmap: of a large file that is mapped there, what is resident is seen now or never.
+// Call before munmap: measures large files in the range, the last chance to see their resident pages.
 void jm_pages_before_unmap(Addr start, SizeT bytes);
 
-// Inside a snapshot: size, share and swap of those accounts for which they have changed.
+// Call inside a snapshot: writes size, share and swap of the accounts that changed.
 void jm_pages_write(void);
 
-// With a snapshot: what the last sample, if it is a new one, found in the whole process.
+// Call with a snapshot: writes the last sample's figures of the whole process, once per sample.
 void jm_pages_write_process(void);
 
-// A child's trace has none of them yet.
+// Call in a forked child: its trace starts empty.
 void jm_pages_after_fork_in_child(void);
 
 #endif

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// Pss of the other processes of a job; see processes.h. Valgrind's mappings in another process are known by their
-// addresses: a fork has them where this one has, and the core gives itself memory from one address on.
+// Reads the Pss of a job's other processes; see processes.h. Valgrind's mappings in another process are recognised by
+// address: a fork has them where this process has, and the core's own memory lies above one address.
 
 #include "pages/processes.h"
 #include "base/clock.h"
@@ -15,7 +15,7 @@
 
 typedef struct {
     Int pid;
-    ULong share; // bytes
+    ULong share; // in bytes
 } Other;
 
 static Other others[MOST_OTHERS];
@@ -23,15 +23,15 @@ static UInt n_others;
 
 static enum { UNKNOWN, ALONE, HAS_OTHERS } relatives;
 
-// ---- the share of one ----------------------------------------------------------------------------------------
+// ---- share of one process ------------------------------------------------------------------------------------
 
-// The program's main stack lies above the core's memory, and its end is the same in all processes.
+// The main stack lies above the core's memory, and ends at the same address in all processes.
 #define LONGEST_STACK ((Addr)1 << 30)
 
-static Addr core_start; // of the memory that the core gives itself; 0: not looked for yet
+static Addr core_start; // start of the core's own memory; 0: not determined yet
 static double share;
 
-// Early, while there are few segments.
+// Call early, while there are few segments.
 static void find_core(void)
 {
     const NSegment *tool = VG_(am_find_nsegment)((Addr)&core_start);
@@ -67,9 +67,9 @@ static void add_mapping(const Vma *vma)
         share += vma->shared;
 }
 
-// ---- who they are --------------------------------------------------------------------------------------------
+// ---- finding processes ---------------------------------------------------------------------------------------
 
-// The executable of a profiled process is the tool.
+// A profiled process runs the same executable, the tool.
 static Bool is_profiled(Int pid)
 {
     static HChar own[1024];
@@ -105,15 +105,15 @@ static void find_all(void)
     VG_(close)(sr_Res(opened));
 }
 
-// ---- when ----------------------------------------------------------------------------------------------------
+// ---- timing --------------------------------------------------------------------------------------------------
 
 #define MIN_INTERVAL_MS 100
-// A reading's cost, and this many times as much until the next; at an end, a sixteenth of the run at most.
+// After a reading, pause for COST_DIVISOR times its cost; if due, a 16th of the run at most.
 #define COST_DIVISOR 64
 #define END_DIVISOR  16
 
 static ULong begun_ms, next_due_ms, spent_ms;
-static ULong begin_us, cost_us; // of the processor: a busy machine must not decide how often others are read
+static ULong begin_us, cost_us; // CPU time, so that a busy machine does not change how often others are read
 
 #define CLOCK_THREAD_CPUTIME_ID 3
 
@@ -124,7 +124,8 @@ static ULong processor_us(void)
     return now.tv_sec * 1000000ULL + now.tv_nsec / 1000;
 }
 
-// While a child touches pages of its parent, one of both is read too early.
+// A reading is dropped if the own Pss changed by more than 1/STEADY_DIVISOR meanwhile: a child that touches its
+// parent's pages changes both shares.
 #define STEADY_DIVISOR 32
 
 static ULong share_before;
@@ -134,7 +135,7 @@ static void rollup_line(const HChar *line, void *context)
     jm_text_labelled_bytes(line, "Pss", context);
 }
 
-// With Valgrind's; 0 before Linux 4.14.
+// Includes Valgrind's memory. 0 before Linux 4.14.
 static ULong whole_share(void)
 {
     ULong bytes = 0;
@@ -201,7 +202,7 @@ void jm_processes_write(ULong time)
 {
     HChar name[32];
     for (UInt i = 0; i < n_others; i++) {
-        if (others[i].share == 0) // it has ended
+        if (others[i].share == 0) // the process has ended
             continue;
         VG_(snprintf)(name, sizeof name, "pss.%d", others[i].pid);
         jm_trace_system(time, name, others[i].share);

@@ -1,29 +1,29 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// Memory of the other processes of a job, read when this one samples its own. Pss divides a page by the number of
-// processes that have it, so shares add up only if they are all read at one moment; and a process that waits for the
-// others cannot read its own.
+// Reads the memory of a job's other processes when this one samples its own. Pss divides a page by the number of
+// processes that map it, so shares add up only if all are read at one moment. A process that waits for the others
+// cannot read its own.
 
 #ifndef JM_PAGES_PROCESSES_H
 #define JM_PAGES_PROCESSES_H
 
 #include "base/compat.h"
 
-// Looks for the processes that run under this tool, unless the last reading was so short ago that it would cost more
-// than a hundredth or so of the run. `is_due`: do it anyway, if a reading is cheap.
+// Finds the processes that run under this tool, unless the last reading was so recent that another would exceed a
+// hundredth or so of the run. `is_due`: read anyway, if a reading is cheap.
 void jm_processes_find(Bool is_due);
 
-// Reads the share of each one found, right after this process's own mappings. A reading during which pages have changed
-// hands is dropped.
+// Reads the Pss of each process found. Call right after reading this process's own mappings. Drops the reading if pages
+// moved between processes meanwhile.
 void jm_processes_sample(void);
 
-// How long finding and reading have just taken.
+// Time that the last find and sample took, in ms.
 ULong jm_processes_spent_ms(void);
 
-// Writes a figure for each of them, if they were read in this sample.
+// Writes a figure for each process, if it was read in this sample.
 void jm_processes_write(ULong time);
 
-// A process that has neither forked nor been forked or started by another of the tool's has no others to read.
+// Call before fork. Processes are searched for only after a fork, or if the parent runs under this tool.
 void jm_processes_before_fork(void);
 void jm_processes_after_fork_in_child(void);
 

@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// Reading smaps and pagemap; see smaps.h. The first is text, a score of lines for each mapping, and costs milliseconds;
-// the second has eight bytes a page of any range. Both are read through buffers that are there from the start: memory
-// may be what is short.
+// Reads smaps and pagemap; see smaps.h. smaps is text with some twenty lines per mapping, and costs milliseconds;
+// pagemap has eight bytes per page of any range. Both use static buffers, since memory may be short.
 
 #include "pages/smaps.h"
 #include "base/text.h"
 
 // ---- pagemap -------------------------------------------------------------------------------------------------
 
-// One reader at a time.
+// Shared: one reader at a time.
 static ULong entries[4096];
 
 Int jm_pagemap_open(void)
@@ -18,8 +17,7 @@ Int jm_pagemap_open(void)
     return sr_isError(opened) ? -1 : (Int)sr_Res(opened);
 }
 
-// The uppermost bits of an entry (proc(5)): nobody else has the page; it is a file's or shared memory's; likewise as
-// named.
+// The top bits of an entry (proc(5)): mapped exclusively; file or shared memory page; swapped; present.
 #define BIT_EXCLUSIVE 56
 #define BIT_FILE      61
 #define BIT_SWAPPED   62
@@ -104,7 +102,7 @@ static void read_line(const HChar *line, Vma *vma)
 
 typedef struct {
     void (*use)(const Vma *vma);
-    Vma vma; // that is being read; its end is 0 before the first
+    Vma vma; // the mapping being read; end is 0 before the first
 } Smaps;
 
 static void smaps_line(const HChar *line, void *context)
@@ -138,7 +136,7 @@ Bool jm_smaps_each(Int pid, void (*use)(const Vma *vma))
     return True;
 }
 
-// ---- whether it works ----------------------------------------------------------------------------------------
+// ---- check ---------------------------------------------------------------------------------------------------
 
 static ULong probe_resident;
 
@@ -148,7 +146,7 @@ static void probe(const Vma *vma)
         probe_resident = vma->resident;
 }
 
-// This very buffer must be there, and resident. Under an emulator it may not be, or no file at all.
+// `entries` must be listed, and resident. Under an emulator it may not be, or the file may not exist.
 Bool jm_smaps_works(void)
 {
     return jm_smaps_each(0, probe) && probe_resident;

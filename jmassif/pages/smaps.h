@@ -1,39 +1,38 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// What the kernel says is in memory of the process: /proc/self/smaps by mapping, /proc/self/pagemap by page. The kernel
-// joins neighbouring mappings that look alike, so one of its own may be several of the program's; only the pages tell
-// then whose they are.
+// Reads the process's resident memory from the kernel: /proc/self/smaps by mapping, /proc/self/pagemap by page. The
+// kernel merges similar neighbours, so one of its mappings may contain several of the program's; then only pagemap
+// shows which of them has the pages. Sizes are in bytes.
 
 #ifndef JM_PAGES_SMAPS_H
 #define JM_PAGES_SMAPS_H
 
 #include "base/compat.h"
 
-// A mapping, as the kernel has it; in bytes.
+// A mapping of the kernel; sizes in bytes.
 typedef struct {
     Addr start;
     Addr end;
-    ULong resident; // Rss, and pages in huge pages of their own file system, which Rss leaves out
-    ULong shared;   // Pss: likewise, by how many have the page
+    ULong resident; // Rss plus hugetlbfs pages, which Rss leaves out
+    ULong shared;   // Pss plus hugetlbfs pages, in full even if shared
     ULong swapped;
-    HChar path[32]; // the first characters of its name, enough to recognise a device; "" without one
+    HChar path[32]; // start of its name, enough to recognise a device; "" if it has no name
 } Vma;
 
-// Whether the system tells what is resident.
+// True if the system reports resident pages.
 Bool jm_smaps_works(void);
 
-// Calls `use` with each mapping of a process in order of address; pid 0 is this one. False: not all of them could be
-// read.
+// Calls `use` with each mapping of a process in order of address; pid 0 is this process. False if not all of them could
+// be read.
 Bool jm_smaps_each(Int pid, void (*use)(const Vma *vma));
 
-// What an entry of /proc/self/pagemap may say of a page. The page of zeroes, which is mapped where memory is read that
-// was never written to, is present as well, though it is nobody's and no Rss has it; what is certain is not that one.
+// State of a page in /proc/self/pagemap. The zero page, mapped where memory is read before it is written, is PRESENT as
+// well, though Rss does not count it. CERTAIN excludes it, and other anonymous pages shared with a child or parent.
 typedef enum { PAGE_SWAPPED, PAGE_PRESENT, PAGE_CERTAIN } PageSort;
 
-Int jm_pagemap_open(void); // a descriptor for VG_(close); negative: there is none
+Int jm_pagemap_open(void); // returns a descriptor for VG_(close); negative on failure
 
-// How many bytes of a range are in pages of that sort. The range need not begin and end with a page. False: it does
-// not say.
+// Bytes of a range in pages of that sort. The range need not be page aligned. False if pagemap cannot be read.
 Bool jm_pagemap_measure(Int pagemap, Addr start, Addr end, PageSort sort, ULong *bytes);
 
 #endif

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// Stack memory: one account without a stack of its own, because the stack pointer moves far too often to ask who moves
-// it.
+// Counts stack memory in one account without a call stack: the stack pointer moves far too often to unwind at each
+// move.
 
 #include "pages/stack_memory.h"
 #include "ledger/account.h"
@@ -15,7 +15,7 @@ static void grow(Addr start, SizeT bytes)
 
 static void shrink(Addr start, SizeT bytes)
 {
-    // Unwinding by longjmp or switching stacks can give back more than was seen to be taken.
+    // longjmp and stack switches can release more than was counted.
     Long live = jm_ledger_live_bytes(account);
     jm_ledger_adjust(account, -((Long)bytes < live ? (Long)bytes : live));
 }
