@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// The records of the trace, by the letters that docs/trace-format.md gives them. A child of a fork starts its own trace
-// with what its parent's defines, and with the history of blocks: `inherited`.
+// Letters of the trace's records (docs/trace-format.md). A forked child's trace starts with copies of its parent's
+// definitions and block history: the `inherited` records.
 
 #ifndef JM_RECORDS_H
 #define JM_RECORDS_H

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// The trace writer; see trace.h. Fields are formatted by hand: this is on the path of every snapshot and large block,
-// and VG_(fprintf) would format, and flush, far too often.
+// Formats the trace's records; see trace.h. Fields are formatted by hand into the file's buffer: every snapshot and
+// large block comes here, and VG_(fprintf) would format slowly and flush far too often.
 
 #include "trace/trace.h"
 #include "base/options.h"
@@ -12,21 +12,21 @@
 
 // ---- fields --------------------------------------------------------------------------------------------------
 
-#define MAX_NUMBER 21 // decimal digits of 2^64, and a sign
-#define MAX_NAME   32 // of a kind, an owner, a key; longer texts end a record (end_with_text)
+#define MAX_NUMBER 21 // digits of 2^64, and a sign
+#define MAX_NAME   32 // of a kind, an owner or a key; longer texts end a record (end_with_text)
 
-// More than any record needs besides such a text. The longest is a scope: seven numbers, and of each kind its name and
-// two.
+// Exceeds every record without its final text. The longest is a scope: seven numbers, and for each kind its name and
+// two numbers.
 #define RECORD_ROOM (2 + 7 * (1 + MAX_NUMBER) + N_KINDS * (1 + MAX_NAME + 2 * (1 + MAX_NUMBER)))
 
-static HChar *cursor; // in the buffer, while a record is being written
+static HChar *cursor; // write position in the buffer, during a record
 
-// A record of many rows: a row that follows one of the same record goes into its line.
-static Record row_record; // 0: the last record has no rows
-static HChar *row_line;   // where its line begins
-static HChar *row_end;    // and ends
+// Rows: consecutive rows of the same record share a line.
+static Record row_record; // 0 if the last record has no rows
+static HChar *row_line;   // start of its line
+static HChar *row_end;    // end of its line
 
-#define MAX_ROWS_BYTES (32 * 1024) // of a line
+#define MAX_ROWS_BYTES (32 * 1024) // maximum length of a line
 
 static Bool is_referred_to(Record record)
 {
@@ -35,7 +35,7 @@ static Bool is_referred_to(Record record)
 
 static void begin(Record record)
 {
-    // Every other record may name the nodes and accounts that are held back.
+    // All other records may refer to held nodes and accounts.
     if (!is_referred_to(record))
         jm_trace_write_held();
     row_record = 0;
@@ -71,7 +71,7 @@ static void put_sint(Long value)
 {
     if (value < 0) {
         put_uint(-(ULong)value);
-        // put_uint wrote " 123"; the sign goes between the space and the digits.
+        // put_uint wrote " 123": insert the sign after the space.
         HChar *space = cursor;
         while (*--space != ' ')
             ;
@@ -110,12 +110,12 @@ static void end(void)
     row_end = cursor;
 }
 
-// Ends the record with a text of any length.
+// Ends the record with a text of any length, escaped.
 static void end_with_text(const HChar *text)
 {
     *cursor++ = ' ';
     jm_trace_written(cursor);
-    // A byte takes four at most, and the line its end.
+    // At most four bytes per byte, and the end of the line.
     cursor = jm_trace_room(text ? VG_(strlen)(text) * 4 + 1 : 1);
     for (; text && *text; text++) {
         UChar c = *text;
@@ -133,8 +133,8 @@ static void end_with_text(const HChar *text)
 
 // ---- strings -------------------------------------------------------------------------------------------------
 
-// Only hashes are kept, not the texts: two of a million strings share a 64-bit hash with a probability of 3e-8, and the
-// texts of a PyTorch run would be megabytes.
+// Keeps hashes instead of texts: the texts of a PyTorch run would be megabytes, and the probability that two of a
+// million strings share a 64-bit hash is 3e-8.
 static Table string_hashes = JM_TABLE("jm.trace.strings", ULong);
 static Index string_index = JM_INDEX("jm.trace.strings");
 
@@ -174,7 +174,7 @@ UInt jm_trace_string(const HChar *text)
     return id;
 }
 
-// With --anonymize the home directory, and with it the user's name, is shown as ~, also in lists of paths.
+// With --anonymize replaces the home directory, and with it the user's name, by ~, also in lists of paths.
 static const HChar *shown(const HChar *paths)
 {
     static HChar short_form[4096];
@@ -257,8 +257,7 @@ void jm_trace_source(UInt file, const HChar *sha256)
     end();
 }
 
-// Nodes and accounts come in turns and by the hundred thousand. Both are held back, so that a line has many of one
-// sort.
+// Nodes and accounts alternate, by the hundred thousand. Both are held back so that a line has many rows of one record.
 typedef struct {
     Record record;
     UInt used;

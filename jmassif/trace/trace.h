@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// The only writer of the trace (docs/trace-format.md): one function per record. Where they go: trace_file.h.
+// The only writer of the trace (docs/trace-format.md): one function per record. trace_file.h has the file behind it.
+// Write errors are handled there: these functions always succeed. Times are in the unit of --time-unit; sizes are in
+// bytes.
 
 #ifndef JM_TRACE_H
 #define JM_TRACE_H
@@ -9,20 +11,20 @@
 #include "base/kind.h"
 #include "trace/trace_file.h"
 
-// The id of a string; the same text has the same id. NULL has id 0. Paths have the user's home left out when
-// --anonymize=yes.
+// Returns a string's id, the same for the same text, and 0 for NULL. With --anonymize=yes the path functions replace
+// the home directory by ~.
 UInt jm_trace_string(const HChar *text);
-ULong jm_trace_text_hash(const HChar *text); // strings with the same hash are the same
+ULong jm_trace_text_hash(const HChar *text); // strings with equal hashes count as equal
 UInt jm_trace_path_string(const HChar *path);
 
 void jm_trace_manifest(const HChar *key, const HChar *text);
-void jm_trace_manifest_paths(const HChar *key, const HChar *paths); // with --anonymize: like jm_trace_path_string
+void jm_trace_manifest_paths(const HChar *key, const HChar *paths); // with --anonymize: as jm_trace_path_string
 void jm_trace_manifest_uint(const HChar *key, ULong value);
 void jm_trace_group(const HChar *owner, const HChar *group);
 void jm_trace_frame(UInt id, HChar type, UInt function, UInt object, UInt file, UInt line, Addr address);
-void jm_trace_thread(UInt number, UInt name);         // what it is called from now on
-void jm_trace_source(UInt file, const HChar *sha256); // what the text of a source file was
-// Nodes and accounts come in the order of their ids, from 1 on.
+void jm_trace_thread(UInt number, UInt name);         // the thread's name from now on
+void jm_trace_source(UInt file, const HChar *sha256); // hash of a source file's text
+// Nodes and accounts must come in the order of their ids, from 1 on.
 void jm_trace_node(UInt id, UInt parent, UInt frame);
 void jm_trace_account(UInt id, UInt node, Kind kind, OwnerId owner, const HChar *owner_name);
 void jm_trace_role(UInt account, const HChar *role);
@@ -52,7 +54,7 @@ void jm_trace_failure(UInt name, ULong code, ULong count);
 void jm_trace_counter(const HChar *key, ULong count);
 void jm_trace_system(ULong time, const HChar *figure, ULong bytes);
 void jm_trace_mark(ULong time, UInt name);
-void jm_trace_stage(ULong time); // later peaks are those of the new stage
+void jm_trace_stage(ULong time); // later peaks belong to the new stage
 void jm_trace_region(Bool begins, ULong time, UInt tid, UInt name);
 void jm_trace_region_sum(UInt name, ULong count, ULong time);
 void jm_trace_exhaustion(UInt id, ULong time, UInt tid, UInt account, UInt api, UInt error, ULong bytes, UInt again);
@@ -64,6 +66,6 @@ void jm_trace_object(ULong time, Addr address, SizeT bytes, const HChar *soname,
 void jm_trace_object_end(ULong time, Addr address);
 void jm_trace_end(ULong time, const HChar *reason, UInt code);
 
-void jm_trace_stats(void); // stats.h
+void jm_trace_stats(void); // writes sizes of tables (stats.h)
 
 #endif

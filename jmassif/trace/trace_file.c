@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// The trace's file: its name, its buffer, what becomes of it at fork and exec, and what happens when it cannot be
-// written.
+// The trace's file: its name and buffer, the tail, fork and exec, and write errors. Errors must never change the
+// program's behaviour, so signals of failed writes are suppressed.
 
 #include "trace/trace_file.h"
 #include "base/kernel.h"
@@ -17,30 +17,30 @@
 static HChar *buffer;
 static SizeT capacity;
 static SizeT used;
-static SizeT summed; // bytes of it that are in the checksum
+static SizeT summed; // bytes of the buffer that are in the checksum
 static UInt checksum = 1;
-static UInt settled_checksum; // without what is in the tail
+static UInt settled_checksum; // checksum without the tail
 static Int fd = -1;
-static ULong file_bytes; // without its tail
+static ULong file_bytes; // without the tail
 static Bool is_regular;
-static Bool in_tail; // what is in the buffer goes there
+static Bool in_tail; // the buffer's records belong to the tail
 static SizeT tail_bytes;
 static Bool is_created;
 static Bool given_up;
 static Bool is_program_started;
 static HChar *path;
 
-// A forked child's file, until it exists.
+// State of a forked child's file before it exists.
 static Bool is_pending;
 static HChar *parent_path;
-static Long parent_bytes;    // of the parent's file at the fork
-static Bool is_parents_file; // a regular one, from which a child can copy
-static Bool is_parents_sink; // a device that takes all, such as /dev/null
+static Long parent_bytes;    // size of the parent's file at the fork
+static Bool is_parents_file; // a regular file, so the child can copy from it
+static Bool is_parents_sink; // a character device such as /dev/null
 static Int parent_pid;
 
 // ---- the file ------------------------------------------------------------------------------------------------
 
-// Words for errors of a path or a full disk; NULL for other errors.
+// Text for errors of a path or a full disk; NULL for other errors.
 static const HChar *error_text(Int error)
 {
     switch (error) {
@@ -78,7 +78,7 @@ static void give_up(const HChar *what, Int error)
     VG_(umsg)("jmassif: cannot %s %s: %s; the program goes on without being recorded\n", what, path, reason);
 }
 
-// "m process PID.STARTTIME\n": exec keeps both, another process with a recycled pid has another start time.
+// Formats "m process PID.STARTTIME\n". exec keeps both; a process with a recycled pid has another start time.
 static void process_key(Int pid, HChar *key, UInt size)
 {
     HChar name[64];
@@ -95,8 +95,8 @@ static void process_key(Int pid, HChar *key, UInt size)
         VG_(free)(stat);
 }
 
-// The pid of the running process that writes the trace `file`; it is this process if it did so before it called exec.
-// 0: the file is there for the taking.
+// Returns the pid of the running process that writes the trace `file`; this process, if it did so before exec. 0 if the
+// file may be overwritten.
 static Int holder_of(const HChar *file)
 {
     struct vg_stat st;
@@ -130,7 +130,7 @@ static void create_file(void)
 {
     HChar key[64];
     process_key(VG_(getpid)(), key, sizeof key);
-    // A name without %p: other processes of the run have it too.
+    // The name has no %p if another process of the run uses it.
     Int holder = holder_of(path);
     if (holder && holder != VG_(getpid)())
         path = with_number(path, VG_(getpid)());
@@ -160,10 +160,10 @@ static void stop_writing(Int error)
     fd = -1;
 }
 
-#define RLIMIT_FSIZE 1 // asm-generic/resource.h, and the same on every machine
+#define RLIMIT_FSIZE 1 // asm-generic/resource.h, the same on every machine
 
-// To write where nobody reads any more (a pipe) is answered with a signal too, which only this thread gets. It is taken
-// back before the program could see it.
+// Writes without SIGPIPE: the kernel sends it to this thread if a pipe has no reader left. It is blocked, then consumed
+// before the program can see it.
 static Int write_quietly(const HChar *bytes, SizeT n)
 {
     const ULong pipe_signal = 1ULL << (VKI_SIGPIPE - 1);
@@ -178,19 +178,19 @@ static Int write_quietly(const HChar *bytes, SizeT n)
     return written;
 }
 
-// To write beyond the limit is answered with a signal, which would kill the program.
+// Writing beyond the limit would raise SIGXFSZ, which kills the program.
 static Bool is_beyond_limit(ULong bytes)
 {
     struct vki_rlimit limit;
     return VG_(getrlimit)(RLIMIT_FSIZE, &limit) == 0 && bytes > limit.rlim_cur;
 }
 
-// Adler-32 (RFC 1950), as zlib has it.
+// Adler-32 (RFC 1950), as in zlib.
 static UInt adler32(UInt sum, const HChar *bytes, SizeT n)
 {
     UInt low = sum & 0xffff, high = sum >> 16;
     while (n) {
-        SizeT some = n < 5552 ? n : 5552; // so many at once do not overflow
+        SizeT some = n < 5552 ? n : 5552; // the largest number that cannot overflow, as in zlib
         n -= some;
         for (; some; some--) {
             low += (UChar)*bytes++;
@@ -220,7 +220,7 @@ static void drop_tail(void)
     tail_bytes = 0;
 }
 
-// One that cannot be written in full ends in a group that a reader drops.
+// A partly written tail ends in an incomplete group, which readers drop.
 static void write_tail(void)
 {
     add_to_checksum();
@@ -260,7 +260,7 @@ static void copy_out(const HChar *bytes, SizeT n)
     write_out(bytes, n);
 }
 
-// The parts of a parent's trace that its child needs.
+// Copies the inherited records of the parent's trace.
 static void copy_from_parent(void)
 {
     Int in = VG_(fd_open)(parent_path, VKI_O_RDONLY, 0);
@@ -277,7 +277,7 @@ static void copy_from_parent(void)
         if (n <= 0)
             break;
         left -= n;
-        Int from = 0; // start of a run of bytes to keep
+        Int from = 0; // start of a run of kept bytes
         for (Int i = 0; i < n; i++) {
             if (at_line_start) {
                 Bool kept = keep;
@@ -312,7 +312,7 @@ static void flush_buffer(void)
 static void create_pending(void)
 {
     is_pending = False;
-    // A pipe keeps nothing to copy from, and two writers would spoil it.
+    // A pipe cannot be copied from, and two writers would corrupt it.
     Int pid = VG_(getpid)();
     if (!is_parents_file && !is_parents_sink)
         VG_(umsg)("jmassif: %s is not a regular file, so the trace of child %d is not written\n", parent_path, pid);
@@ -330,7 +330,7 @@ static void create_pending(void)
     flush_buffer();
     if (fd >= 0)
         copy_from_parent();
-    // The copied records have the parent's.
+    // Overrides the parent's values in the copied records.
     HChar own[256];
     process_key(VG_(getpid)(), own, sizeof own);
     put_bytes(own, VG_(strlen)(own));
@@ -397,9 +397,9 @@ void jm_trace_open(void)
     path = VG_(expand_file_name)("--jmassif-out-file", jm_options.out_file);
     allocate_buffer();
     create_file();
-    jm_trace_flush(); // an empty file is no trace, and to gather the manifest takes a moment
+    jm_trace_flush(); // an empty file is not a valid trace, and gathering the manifest takes a moment
     is_program_started = True;
-    // For programs that this one executes: the run is under way then, and a missing trace must not end it.
+    // Programs that this one executes inherit this: a missing trace must not end a run under way.
     const HChar *keep_going = "--keep-going=yes";
     VG_(addToXA)(VG_(args_for_valgrind), &keep_going);
 }
@@ -423,7 +423,7 @@ void jm_trace_before_fork(void)
 void jm_trace_after_fork_in_child(void)
 {
     if (fd >= 0)
-        VG_(close)(fd); // the parent's description stays open in the parent
+        VG_(close)(fd); // the parent's copy stays open
     fd = -1;
     empty_buffer();
     checksum = 1;
@@ -432,7 +432,7 @@ void jm_trace_after_fork_in_child(void)
         return;
     parent_path = path;
     path = VG_(expand_file_name)("--jmassif-out-file", jm_options.out_file);
-    // Without %p the name is the parent's, or a sibling's.
+    // Without %p the name would be the parent's, or a sibling's.
     if (!VG_(strstr)(jm_options.out_file, "%p"))
         path = with_number(path, VG_(getpid)());
     is_pending = True;

@@ -1,48 +1,48 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// The file behind the trace. Records are collected in a buffer and reach the file at every snapshot, so that a program
-// that is killed leaves all of its history up to the last one. Between snapshots the file may have a *tail*: records
-// that stand for what has come since, and make way for the next ones. A trace that cannot be written (bad path, full
-// disk) is given up with one message; the profiled program goes on.
+// The trace's file. Records are buffered and written at every snapshot, so that the trace of a killed program is
+// complete up to its last snapshot. Between snapshots the file may end in a *tail*: records of the changes since, which
+// the next records overwrite. If the file cannot be written (bad path, full disk), the recorder prints one message and
+// stops writing; the program goes on. At the start, without --keep-going=yes, it exits instead.
 
 #ifndef JM_TRACE_FILE_H
 #define JM_TRACE_FILE_H
 
 #include "base/compat.h"
 
-// Opens the file that --jmassif-out-file names.
+// Opens the file named by --jmassif-out-file.
 void jm_trace_open(void);
 
-// The child of a fork gets a file of its own. It is created at the first flush, so that a child that only calls exec
-// leaves none. `jm_trace_before_fork` must have been called in the parent just before.
+// A forked child gets its own file, created at the first flush: a child that only calls exec leaves none. Call
+// `jm_trace_before_fork` in the parent just before.
 void jm_trace_before_fork(void);
 void jm_trace_after_fork_in_child(void);
-Bool jm_trace_is_pending(void); // not created yet
+Bool jm_trace_is_pending(void); // the child's file does not exist yet
 
 void jm_trace_flush(void);
 void jm_trace_close(void);
 
-// Flushes; what is written from here on until the end of the tail is its, and may define nothing. False: the file is
-// none that can have one, such as a pipe.
+// Flushes and begins a tail; records up to jm_trace_end_tail belong to it, and must not define strings, frames or
+// accounts. False if the file cannot have a tail, such as a pipe.
 Bool jm_trace_begin_tail(void);
 void jm_trace_end_tail(void);
 
-const HChar *jm_trace_path(void); // for messages; NULL if there is no file
+const HChar *jm_trace_path(void); // for messages; owned here; NULL if there is no file
 
-ULong jm_trace_bytes(void); // written so far, without a tail
+ULong jm_trace_bytes(void); // written so far, without the tail
 
-// A record with the Adler-32 of what was written since the last one, or since the file began.
+// Writes the Adler-32 of everything since the last such record, or since the start of the file.
 void jm_trace_write_checksum(void);
 
-// The records that trace.c holds back: written before a flush.
+// Records that trace.c holds back; written before each flush.
 void jm_trace_write_held(void);
 UInt jm_trace_held_bytes(void);
 
-// Room for a record of at most `bytes`: where to write it. `jm_trace_written` takes its end, before anything
-// else is asked of the trace.
+// Returns a write position with room for a record of at most `bytes`. Pass the record's end to `jm_trace_written`
+// before any other call of this interface.
 HChar *jm_trace_room(SizeT bytes);
 void jm_trace_written(const HChar *end);
 
-void jm_trace_file_stats(void); // stats.h
+void jm_trace_file_stats(void); // writes the size of the buffer (stats.h)
 
 #endif
