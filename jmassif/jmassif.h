@@ -1,23 +1,25 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Talk to jmassif from the program that it profiles. Outside Valgrind, and under other tools, every macro does nothing
- * at the cost of a few instructions.
+ * Requests from a profiled program to jmassif. Outside Valgrind, and under other tools, every macro does nothing and
+ * costs a few instructions. No request returns an error, or changes the program's memory (except JMASSIF_USAGE's
+ * array).
  *
  *     #include <jmassif/jmassif.h>
  *     JMASSIF_REGION_BEGIN("load weights");
  *     …
  *     JMASSIF_REGION_END("load weights");
  *
- * A caching allocator of your own asks CUDA for large segments and hands out parts of them. Let it say so, and the
- * report has tensors and cache, as it has for PyTorch:
+ * Texts are C strings; jmassif copies their first 4095 bytes. All sizes are in bytes.
  *
- *     JMASSIF_TENSOR(address, n_bytes);     when it hands a part out
- *     JMASSIF_TENSOR_FREED(address);        when it takes it back
+ * If your own caching allocator gets large segments from CUDA and hands out parts of them, announce the parts. The
+ * report then separates tensors from cache, as for PyTorch:
  *
- * Programs that cannot use macros (Python through ctypes) find functions of the same names, in lower case, in
- * libjmassif.so: jmassif_snapshot(), jmassif_mark(text), jmassif_stage(text), jmassif_usage(bytes),
- * jmassif_region_begin(text), jmassif_region_end(text), jmassif_tensor(address, n_bytes),
- * jmassif_tensor_freed(address).
+ *     JMASSIF_TENSOR(address, n_bytes);     when it hands out a part
+ *     JMASSIF_TENSOR_FREED(address);        when the part is returned
+ *
+ * Languages without macros (Python through ctypes) find functions in libjmassif.so: jmassif_snapshot(),
+ * jmassif_mark(text), jmassif_stage(text), jmassif_usage(bytes), jmassif_region_begin(text), jmassif_region_end(text),
+ * jmassif_tensor(address, n_bytes), jmassif_tensor_freed(address).
  */
 
 #ifndef JMASSIF_H
@@ -36,26 +38,28 @@ enum {
     VG_USERREQ__JMASSIF_USAGE
 };
 
-/* Take a snapshot now and write everything recorded so far to the trace. */
+/* Take a snapshot now, and write everything recorded so far to the trace. */
 #define JMASSIF_SNAPSHOT() VALGRIND_DO_CLIENT_REQUEST_STMT(VG_USERREQ__JMASSIF_SNAPSHOT, 0, 0, 0, 0, 0)
 
-/* Set a named mark on the timeline, with a snapshot. `text` is a C string. */
+/* Set a mark named `text` on the timeline, with a snapshot. */
 #define JMASSIF_MARK(text) VALGRIND_DO_CLIENT_REQUEST_STMT(VG_USERREQ__JMASSIF_MARK, (text), 0, 0, 0, 0)
 
-/* Like a mark; and from here on peaks are those of what follows, up to the next stage. A test, an epoch or a request
- * that begins with one has exact peaks of its own. The run's are the largest of its stages'. */
+/* Set a mark and restart the peaks: they cover the time up to the next stage. Begin each test, epoch or request with a
+ * stage to get its exact peaks. The run's peaks are the largest of its stages. */
 #define JMASSIF_STAGE(text) VALGRIND_DO_CLIENT_REQUEST_STMT(VG_USERREQ__JMASSIF_STAGE, (text), 0, 0, 0, 0)
 
-/* Read the ledger into an array of five words: bytes of host and of device memory now, and the peaks of host, of device
- * and of both together since the last stage began. Outside jmassif the array stays as it is. */
+/* Fill `bytes`, an array of five size_t: current host and device memory, then the peaks of host, device and their sum
+ * since the last stage. Outside jmassif, or if the array is not writable, nothing is written: initialise it. */
 #define JMASSIF_USAGE(bytes) VALGRIND_DO_CLIENT_REQUEST_STMT(VG_USERREQ__JMASSIF_USAGE, (bytes), 0, 0, 0, 0)
 
-/* A named region of the timeline. Regions nest, per thread; the end names the region it ends. */
+/* Begin and end a named region of the calling thread's timeline. The end closes the innermost open region with the same
+ * name, and is ignored if there is none. */
 #define JMASSIF_REGION_BEGIN(text) VALGRIND_DO_CLIENT_REQUEST_STMT(VG_USERREQ__JMASSIF_REGION_BEGIN, (text), 0, 0, 0, 0)
 #define JMASSIF_REGION_END(text)   VALGRIND_DO_CLIENT_REQUEST_STMT(VG_USERREQ__JMASSIF_REGION_END, (text), 0, 0, 0, 0)
 
-/* Part of a block from CUDA (device, pinned, managed or mapped memory) is handed out, or taken back. The block becomes
- * the owner `cache`'s, the part `tensor`'s. What lies in no such block, or overlaps others, is ignored. */
+/* Announce that part of a block from CUDA (device, pinned, managed or mapped memory) was handed out, or returned. The
+ * block then has the owner `cache`, the part `tensor`. Parts outside such blocks, or overlapping others, are ignored.
+ */
 #define JMASSIF_TENSOR(address, n_bytes)                                                                               \
     VALGRIND_DO_CLIENT_REQUEST_STMT(VG_USERREQ__JMASSIF_TENSOR, (address), (n_bytes), 0, 0, 0)
 #define JMASSIF_TENSOR_FREED(address)                                                                                  \

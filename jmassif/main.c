@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// jmassif: where did the memory of this program go? This file is the table of contents: it registers the tool with the
-// core and wires the modules. Data flows one way:
+// jmassif, a heap and CUDA memory profiler. This file registers the tool with Valgrind's core and wires the folders;
+// only it knows them all. Data flows one way:
 //
-//     heap.c, cuda.c, …   what was allocated      (sources)
-//     stack.c, owner.c    call stack and owner    (attribution)
-//     ledger.c            what it adds up to
-//     snapshot.c, trace.c what is written, when   → jmassif.out.<pid>, read by the reporter
+//     heap/, cuda/, driver/, pages/   allocations              (sources)
+//     stack/                          call stacks and owners   (attribution)
+//     ledger/                         balances, totals, peaks
+//     snapshot/, trace/               what is written, when    → jmassif.out.<pid>, read by the reporter
 
 #include "base/client_memory.h"
 #include "base/clock.h"
@@ -69,7 +69,7 @@ static void forget_mappings(void)
     jm_code_forget();
 }
 
-// Where the program has made code, something else may be now.
+// Other code may be at this address now, such as a JIT compiler's.
 static void on_other_code(Addr start, SizeT bytes, Bool is_code)
 {
     if (jm_unwind_mapping_changed(start, bytes, is_code) && is_code) {
@@ -81,7 +81,7 @@ static void on_other_code(Addr start, SizeT bytes, Bool is_code)
 static void on_mapping(Addr start, SizeT bytes, Bool rr, Bool ww, Bool xx, ULong di_handle)
 {
     if (!rr || xx)
-        forget_mappings(); // it may lie over what could be read, or over what was another object's
+        forget_mappings(); // the mapping may replace readable memory, or another object's
     else
         jm_code_forget();
     on_other_code(start, bytes, xx);
@@ -92,7 +92,7 @@ static void on_mapping(Addr start, SizeT bytes, Bool rr, Bool ww, Bool xx, ULong
     jm_mappings_mapped(start, bytes);
 }
 
-static Bool has_preload; // the library through which malloc and CUDA are seen
+static Bool has_preload; // the preload library, which intercepts malloc and CUDA
 
 static void on_object(const HChar *soname, const HChar *path, Addr code)
 {
@@ -121,8 +121,8 @@ static void on_unmap(Addr start, SizeT bytes)
 
 // ---- threads, fork, exec -------------------------------------------------------------------------------------
 
-// The core ends a program that a signal killed as it does one that exits, and tells the tool no status; so what the
-// program asked for is remembered. Of a signal the number comes later, if at all (valgrind/killed.h).
+// The core ends a killed program like one that exits, and gives the tool no status. So remember the exit status; a
+// signal's number comes later, if at all (valgrind/killed.h).
 static Bool has_called_exit;
 static UInt exit_status;
 
@@ -173,7 +173,7 @@ static void on_syscall(ThreadId tid, UInt number, UWord *args, UInt n_args)
 {
     jm_clock_before_syscall(number, args);
     jm_driver_before_syscall(tid, number, args);
-    // What exec replaces can tell nothing later.
+    // Nothing of the program remains after exec.
     if (number == __NR_execve || number == __NR_execveat) {
         jm_snapshot_before_exec();
         jm_code_cache_before_exec();
@@ -220,7 +220,7 @@ static IRSB *instrument(VgCallbackClosure *closure, IRSB *in, const VexGuestLayo
     return out;
 }
 
-// What of files was looked at, before what is resident is counted.
+// Drop file pages that only the recorder touched, before RSS is sampled.
 static void let_go(Bool in_full)
 {
     (void)in_full;
@@ -228,7 +228,7 @@ static void let_go(Bool in_full)
     jm_symbol_names_let_go();
 }
 
-// What a snapshot tells besides the ledger, in this order.
+// Additions to snapshots besides the ledger, in this order.
 static const SnapshotSource snapshot_sources[] = {
     {.before = jm_torch_hear_roles_in_passing},
     {.before = jm_thread_hear_names},
@@ -258,7 +258,7 @@ static void post_clo_init(void)
     jm_symbol_on_object(on_object);
     jm_clock_init();
     has_fma = jm_fma_is_available();
-    jm_account_without_cache(VG_(getenv)("PYTORCH_NO_CUDA_MEMORY_CACHING") != NULL); // until PyTorch asks itself
+    jm_account_without_cache(VG_(getenv)("PYTORCH_NO_CUDA_MEMORY_CACHING") != NULL); // until PyTorch reads it
     jm_code_cache_init();
     jm_cuda_on_library_loaded(jm_pages_measure_scope);
     jm_exhaustion_on_event(jm_device_tell_reserves);
@@ -301,7 +301,7 @@ static void on_killed(UInt signal)
     end_trace(SNAPSHOT_SIGNAL, signal);
 }
 
-// A line to type where the program was started. A bundle's command is typed by its path.
+// Prints a command to type in the directory of the start. A bundle's command is typed by its path.
 static void print_next_step(const HChar *trace)
 {
     const HChar *command = VG_(name_of_launcher) ? VG_(name_of_launcher) : "";

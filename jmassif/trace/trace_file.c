@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// The trace's file: its name and buffer, the tail, fork and exec, and write errors. Errors must never change the
-// program's behaviour, so signals of failed writes are suppressed.
+// The trace's file: its name and buffer, the tail, fork and exec, and write errors. Errors must not disturb a running
+// program, so signals of failed writes are suppressed.
 
 #include "trace/trace_file.h"
 #include "base/kernel.h"
