@@ -169,7 +169,7 @@ def assert_killed_with_its_memory_told(done: Recording) -> int:
     assert ends_for_lack_of_memory(profile)
     assert 0.95 * really <= live_at(profile, -1) <= 1.02 * really + 8 * MIB
     report = print_report(done.trace).stdout
-    first = report[: report.index("\n--- By owner")]
+    first = " ".join(report[: report.index("\n--- By owner")].split())
     assert "probably killed" in first and "hog" in first
     return really
 

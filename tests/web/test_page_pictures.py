@@ -90,9 +90,7 @@ def test_areas_are_as_high_as_what_was_held_at_snapshots_and_at_the_peak(tmp_pat
     per_pixel = abs(axis(root, UNITS, "y")[2])
     for moment in ("2", "7", "13", "20", "30", "peak"):
         held = data(trace, f"--snapshot={moment}", "--by=owner")
-        rows = {
-            row["name"]: sum(row[side]["live_bytes"] for side in ("host", "device")) for row in held["table"]["rows"]
-        }
+        rows = {row["name"]: row["held"]["host_bytes"] + row["held"]["device_bytes"] for row in held["table"]}
         drawn = heights_at(root, held["moment"]["time"])
         assert len(drawn) > 2 and sum(rows.values()) > 1 << 30
         for name, n_bytes in drawn.items():

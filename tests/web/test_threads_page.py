@@ -17,8 +17,8 @@ def test_the_table_of_threads_is_that_of_json_at_any_moment(tmp_path: Path) -> N
         page, ("rows", "#threads tbody"), ("click", ".bar button:text-is('end')"), ("rows", "#threads tbody"), ("axe",)
     )
     held = {row[0]: row[1] for row in rows}
-    table = json.loads(jm_print("--format=json", "--by=thread", trace).out)["table"]["rows"]
-    assert held == {row["name"]: row["host"]["live_bytes"] for row in table}
+    table = json.loads(jm_print("--format=json", "--by=thread", trace).out)["table"]
+    assert held == {row["name"]: row["held"]["host_bytes"] for row in table}
     assert held["main thread"] == MAIN and held["loader"] == sum(LOADERS) and len(held) == 4
     assert {row[0] for row in at_end} == set(held) and problems == []
 

@@ -15,7 +15,7 @@ from jmassif.analysis.device_memory import CACHE, Layout, layout_at
 from jmassif.analysis.moments import Moment
 from jmassif.analysis.oom import chains_of, select_device
 from jmassif.attribution.names import Names
-from jmassif.model.records import Account, Mapped, side_of
+from jmassif.model.records import HANDLE_KINDS, Account, Mapped, side_of
 from jmassif.model.run import Profile
 
 
@@ -97,6 +97,8 @@ def _replaced(run: Profile, position: int) -> Tuple[Dict[int, int], Set[int]]:
     return last, others
 
 
+# Memory of cuMemCreate gets addresses when it is mapped.
+_WITHOUT_ADDRESSES = set(HANDLE_KINDS) - {"vmm"}
 _OPPOSITE = {"segment_alloc": "segment_free", "segment_map": "segment_unmap"}
 
 
@@ -184,7 +186,7 @@ def _steps(run: Profile, position: int) -> List[Step]:
         if row < position:
             time, address, n_bytes, account = run.blocks[4 * row : 4 * row + 4]
             kind = run.accounts.kind(account)
-            if row in others or side_of(kind) != "device" or kind in ("array", "driver"):  # without addresses
+            if row in others or side_of(kind) != "device" or kind in _WITHOUT_ADDRESSES:
                 continue
             if row in frees:
                 steps.went(time, address, account)

@@ -8,7 +8,7 @@ from array import array
 from typing import Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
 
 from jmassif.analysis.aggregate import Usage, aggregate, columns_by, sum_of
-from jmassif.analysis.leaks import NOT_FREED, importing
+from jmassif.analysis.leaks import NOT_FREED, find_growth, importing
 from jmassif.analysis.moments import Moment, select
 from jmassif.attribution.names import Names
 from jmassif.attribution.views import Location, charges, totals
@@ -90,8 +90,9 @@ def line_table(
 ) -> LineTable:
     """By one of views.LINE_VIEWS. Shown are the places with `threshold` percent of any figure.
 
-    The largest come first; with a selector, those that grew most up to then.
+    The largest come first; with a selector, lines that leak, then those that grew most up to then.
     """
+    leaking = {leak.frame for leak in find_growth(run, names).lines} if selector else set()
     peak, now = select(run, "peak"), select(run, selector or "end")
     own = line_rows(run, charges(run, names, by, is_folded), peak.composition, now.composition)
     rows = with_totals(run, own, totals(run, names, by, is_folded), peak.composition)
@@ -104,11 +105,12 @@ def line_table(
         whole: Usage = getattr(sum_, figure)
         return max(100 * part.on(space) / whole.on(space) if whole.on(space) else 0.0 for space in spaces)
 
-    def order(row: LineRow) -> Tuple[float, float, str]:
-        return -share(row, "growth" if selector else "held"), -share(row, "total"), row.charged.label
+    def order(row: LineRow) -> Tuple[bool, float, float, str]:
+        grown = -share(row, "growth" if selector else "held")
+        return row.charged.frame not in leaking, grown, -share(row, "total"), row.charged.label
 
     def is_worth(row: LineRow) -> bool:
-        return any(share(row, figure) >= threshold for figure in LineRow._fields[1:])
+        return row.charged.frame in leaking or any(share(row, figure) >= threshold for figure in LineRow._fields[1:])
 
     places = sorted((row for row in rows if row.charged.is_place), key=order)
     shown = [row for row in places if is_worth(row)]
