@@ -48,8 +48,8 @@ enum {
  * stage to get its exact peaks. The run's peaks are the largest of its stages. */
 #define JMASSIF_STAGE(text) VALGRIND_DO_CLIENT_REQUEST_STMT(VG_USERREQ__JMASSIF_STAGE, (text), 0, 0, 0, 0)
 
-/* Fill `bytes`, an array of five size_t: current host and device memory, then the peaks of host, device and their sum
- * since the last stage. Outside jmassif, or if the array is not writable, nothing is written: initialise it. */
+/* Fill `bytes`, an array of five size_t: current host and device memory, then the peaks of host, of device and of their
+ * sum since the last stage. Outside jmassif, or if the array is not writable, nothing is written: initialise it. */
 #define JMASSIF_USAGE(bytes) VALGRIND_DO_CLIENT_REQUEST_STMT(VG_USERREQ__JMASSIF_USAGE, (bytes), 0, 0, 0, 0)
 
 /* Begin and end a named region of the calling thread's timeline. The end closes the innermost open region with the same

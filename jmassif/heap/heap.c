@@ -65,7 +65,7 @@ static Bool wants_record(SizeT bytes)
 // Larger alignments make the core's allocator end the run (VG_(arena_memalign)).
 #define MAX_ALIGNMENT ((SizeT)16 << 20)
 
-// So such a block, which is rare, lies somewhere in a larger one.
+// A block with a larger alignment, which is rare, lies somewhere inside a larger block.
 typedef struct {
     Addr address;
     void *memory;

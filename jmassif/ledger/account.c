@@ -141,7 +141,7 @@ AccountId jm_account(NodeId node, Kind kind)
     // Pinned memory is host memory, but its owner follows the rules for device memory.
     if (kind == KIND_PINNED)
         owner = jm_stack_device_owner(node);
-    // If the driver's pool is the cache, or caching is off, each allocation goes to the program, not into a cache.
+    // With the driver's pool as the cache, or no cache, a framework hands out each allocation at once.
     if ((kind == KIND_POOL || is_uncached) && owner == JM_OWNER_CACHE)
         return jm_account_handed_out(node, kind);
     return jm_account_owned(node, kind, owner);

@@ -223,7 +223,7 @@ void jm_ledger_restart_peaks(void)
 {
     for (UInt i = 0; i < n_kept; i++) {
         peaks[kept[i]].max_bytes = 0;
-        peaks[kept[i]].cached_bytes = ~0ULL; // what is held now is another moment also where that is nothing
+        peaks[kept[i]].cached_bytes = ~0ULL; // so that the current total is a new peak, even if it is 0
         raise_peak(kept[i]);
     }
 }

@@ -58,7 +58,7 @@ void jm_piece_set_resident(Piece *piece, ULong bytes);
 UInt jm_holders_n(void);
 Holder *jm_holder_at(UInt id);
 
-// True if memory behind a file of that name is the driver's, and recorded there.
+// True if memory behind a file of that name is the driver's: driver/ records it.
 Bool jm_mappings_is_device(const HChar *path);
 
 void jm_mappings_stats(void); // writes sizes of tables (stats.h)

@@ -229,7 +229,7 @@ void jm_manifest_write(void)
     write_start();
     static const HChar *const units[] = {"ms", "i", "B"};
     jm_trace_manifest("time-unit", units[jm_options.time_unit]);
-    // A guess by the board, until a device query says whether the GPU is integrated.
+    // Guessed from the board, until a device query says whether the GPU is integrated.
     Bool unified = jm_options.memory == MEMORY_UNIFIED || (jm_options.memory == MEMORY_AUTO && is_tegra());
     jm_trace_manifest("memory", unified ? "unified" : "discrete");
     if (!jm_options.anonymize) {
@@ -257,8 +257,8 @@ void jm_manifest_write(void)
     write_l4t();
     DpkgEntry entry;
     VG_(memset)(&entry, 0, sizeof entry);
-    // In a container the board's packages are L4T's, but the program uses the container's own, so these
-    // come last.
+    // In a container the board's packages are L4T's, but the program uses the container's own, so
+    // these come last.
     if (*jm_options.board_root)
         jm_text_each_line(of_board("/var/lib/dpkg/status"), dpkg_line, &entry);
     jm_text_each_line("/var/lib/dpkg/status", dpkg_line, &entry);
