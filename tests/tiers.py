@@ -34,6 +34,7 @@ RULES: List[Tuple[str, str]] = [
     ("full", "tool/test_leaks.py*"),
     ("full", "tool/test_python_programs.py*"),
     ("full", "tool/test_translation.py*"),
+    ("full", "tool/test_tutorial.py::test_the_commands_*"),
     ("full", "tool/test_unwinding*"),
     ("full", "tool/test_whose.py*"),
     ("fast", "tool/test_pages.py::test_of_a_mapping_that_the_kernel_has_in_parts_all_parts_count*"),
