@@ -140,7 +140,7 @@ def test_of_a_training_it_adds_up_from_the_kernels_figures_to_the_allocators_own
     recording = record(
         command,
         options=["--pages=yes", f"--board-root={sim}/jetpack-{run.jetpack}/root", f"--owners={sim}/jmsim.rules"],
-        env={"JMSIM_LIB": str(sim), "PYTHONPATH": str(ROOT / "reporter")},
+        env={"JMSIM_LIB": str(sim), "PYTHONPATH": str(ROOT / "reporter"), "JMSIM_BOARD_BYTES": str(2 * GIB)},
         launcher=board.launcher(sim, run.release, f"--memory={2 * GIB}", "--machine"),
         timeout=300,
         status=run.status,

@@ -39,6 +39,15 @@ def test_a_line_shows_the_lines_around_it(tmp_path: Path) -> None:
     assert chips == 0
 
 
+def test_the_largest_lines_have_their_source_beside_them(tmp_path: Path) -> None:
+    source = tmp_path / "my net.py"
+    source.write_text(TEXT, encoding="utf-8")
+    texts = look(
+        write_page(tmp_path, traced(tmp_path, "my net.py", "gone.py")), ["texts", "#headline .largest tbody th"]
+    )[0]
+    assert sorted(" ".join(text.split()) for text in texts) == ["gone.py:10", "my net.py:10 line_10 = 10"]
+
+
 def stacked(directory: Path) -> Path:
     """A block with a native frame of a file and one of a library in its stack, and a Python line whose file is there."""
     (directory / "net.py").write_text(TEXT, encoding="utf-8")
