@@ -26,6 +26,8 @@ VARIES = re.compile(
 )
 # Rows of the ladder that name their largest parts.
 PARTS = re.compile(r"^( *- (?:runtime|libraries)): .*?  ")
+# What Python itself needs while a line runs: the host memory and the blocks of a row of --by=python-line.
+INTERPRETER = re.compile(r"(?<=\.py:\d\d\d) +(?:-|[\d.]+ K?i?B)(?= )|(?<=iB) +\d+ +(?=[-+])")
 BAR = re.compile(r" +[#.]+$")
 TIME = re.compile(r"\b[\d,.]+ m?s\b")
 
@@ -41,7 +43,7 @@ def blocks() -> List[Block]:
 
 def words_and_numbers(line: str) -> Tuple[str, List[float]]:
     """A line without its bar, times, and spaces; with its numbers apart, unless they vary."""
-    line = TIME.sub("TIME", PARTS.sub(r"\1  ", BAR.sub("", line.rstrip())))
+    line = TIME.sub("TIME", PARTS.sub(r"\1  ", BAR.sub("", INTERPRETER.sub("", line.rstrip()))))
     numbers = [] if VARIES.search(line) else [float(number.replace(",", "")) for number in NUMBER.findall(line)]
     words = NUMBER.sub("N", re.sub(r"^ *[-+] profiler", "profiler", line))
     return " ".join(words.split()), numbers
