@@ -98,6 +98,7 @@ class Iterations(NamedTuple):
     # Columns: when so many of them were over. Neither decreases.
     times: Sequence[int]
     counts: Sequence[int]
+    snapshots: Sequence[int] = ()  # of marks: the indices of theirs, if each has one
 
     def at(self, time: int) -> float:
         """How many were over then, with what part of the one under way."""
@@ -148,7 +149,9 @@ def _of_regions(profile: Profile, regions: List[Region], until: int) -> Iteratio
 
 def _of_marks(marks: List[Mark]) -> Iterations:
     times = [mark.time for mark in marks]
-    return Iterations(printable(_pattern(marks[0].text)), len(marks), times, range(len(marks)))
+    snapshots = [mark.snapshot for mark in marks if mark.snapshot is not None]
+    at_marks = snapshots if len(snapshots) == len(marks) else []
+    return Iterations(printable(_pattern(marks[0].text)), len(marks), times, range(len(marks)), at_marks)
 
 
 def iterations(profile: Profile, until: int) -> Optional[Iterations]:
@@ -172,6 +175,7 @@ def iterations(profile: Profile, until: int) -> Optional[Iterations]:
 _LEAST_WINDOW = 1 / 3
 _LONGEST_PAUSE = 0.3
 _BEGINNINGS = 16  # how many are tried
+_LAST = 1 / 10  # of the window, left out of the slope
 _LEAST_RISES = 4
 # Parts of the growth in the window.
 _NEARLY_ALL = 0.95
@@ -299,7 +303,12 @@ def _longest_growth(begin: float, rises: Rises, end: float, worth: float) -> Ris
 
 
 def _slope(progress: Sequence[float], rises: Rises) -> float:
-    """Bytes by unit of progress: least squares through what stays."""
+    """Bytes by unit of progress: least squares through what stays.
+
+    Without the last tenth, if there is enough before: memory that is held then for a while looks like memory that stays.
+    """
+    before = [place for place in progress if place <= progress[-1] - _LAST * (progress[-1] - progress[0])]
+    progress = before if len(before) >= _LEAST_SAMPLES else progress
     by_place: Dict[float, int] = defaultdict(int)  # several samples may lie at one place
     for place, n_bytes in rises:
         by_place[place] += n_bytes
@@ -332,6 +341,9 @@ def _samples(profile: Profile, first: int, end: int, repeated: Optional[Iteratio
     times = [snapshot.time for snapshot in profile.snapshots]
     if not repeated:
         return list(range(first, end + 1)), [float(time) for time in times[first : end + 1]]
+    if repeated.snapshots:
+        samples = [snapshot for snapshot in repeated.snapshots if snapshot <= end]
+        return samples, [float(number) for number in range(len(samples))]
     # Pages are looked at in the end, however long ago that was.
     samples = [i for i in range(end) if repeated.times[0] <= times[i] <= repeated.times[-1]] + [end]
     return samples, [repeated.at(times[sample]) for sample in samples]
@@ -368,8 +380,9 @@ def _find_growth(profile: Profile, names: Names) -> Growth:
     step, n_steps = (repeated.name, repeated.n) if repeated else ("", 0)
     if repeated and repeated.n < LEAST:
         return Growth([], step, n_steps, "few-steps", repeated.n, LEAST)
-    if len(samples) < _LEAST_SAMPLES:
-        return Growth([], step, n_steps, "few-snapshots", len(samples), _LEAST_SAMPLES)
+    least = LEAST if repeated and repeated.snapshots else _LEAST_SAMPLES
+    if len(samples) < least:
+        return Growth([], step, n_steps, "few-snapshots", len(samples), least)
     sums: Dict[_Line, List[int]] = defaultdict(lambda: [0] * (len(samples) + 1))  # of rises, by sample
     accounts_of: Dict[_Line, Set[int]] = defaultdict(set)
     line_of = lru_cache(maxsize=None)(lambda account: _line(profile, names, account))
