@@ -291,3 +291,15 @@ def test_the_slope_of_marked_steps_is_what_each_of_them_keeps() -> None:
     trace.snapshot(250, "end", {kept: (9 * MIB * 14 + 50 * MIB, 15, 0, 15)})
     growth = grown(trace)
     assert [(leak.bytes_per_step, leak.n_steps) for leak in growth.lines] == [(9 * MIB, 13)]
+
+
+def test_a_function_that_leaks_little_from_each_of_many_callers_is_found() -> None:
+    trace = run()
+    accounts = [
+        trace.account("heap", "lib", ["malloc (libc.so.6)", "keep (lib.so)", f"f{n} (lib.so)"]) for n in range(60)
+    ]
+    for step in range(20):
+        trace.snapshot(50 + step, "time", {account: (300 * step, step + 1, 0, step + 1) for account in accounts})
+    trace.snapshot(70, "end")
+    growth = grown(trace)
+    assert [(leak.label, leak.grown) for leak in growth.lines] == [("keep (lib.so)", 60 * 300 * 19)]

@@ -24,7 +24,7 @@ from bisect import bisect_right
 from collections import defaultdict
 from functools import lru_cache
 from itertools import accumulate, compress
-from operator import and_
+from operator import add, and_
 from typing import Dict, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple, TypeVar
 
 from jmassif.analysis.aggregate import aggregate
@@ -394,27 +394,38 @@ def _find_growth(profile: Profile, names: Names) -> Growth:
     live = profile.composition(end)
     worth = max(_LEAST_BYTES, _LEAST_SHARE * (profile.snapshots[end].host + profile.snapshots[end].device))
     n_few = LEAST - 2 if repeated else LEAST - 1  # rises; the first iteration is no growth
-    leaks: List[Leak] = []
-    for line, accounts in accounts_of.items():
-        rises = [(place, n_bytes) for place, n_bytes in zip(progress[1:], sums[line][1:]) if n_bytes]
-        rises = _longest_growth(progress[0], rises, progress[-1], worth)
-        if not rises or not _is_habit(rises, n_few):
-            continue
-        begin = progress.index(rises[0][0]) - 1  # between two samples
-        has_pages = any(profile.accounts.kind(account) in PAGE_KINDS for account in accounts)
-        leak = Leak(
-            label=names.frame(line.frame) + (f", from {names.frame(line.caller)}" if line.caller else ""),
-            frame=line.frame,
-            owner=line.owner,
-            bytes_per_step=_slope(progress[begin:], rises),
-            n_steps=round(progress[-1] - progress[begin]) if repeated else len(rises),
-            grown=_sum(rises),
-            held=sum(live[account][0] for account in accounts),
-            since=profile.snapshots[samples[begin]].time,
-            blocks=0 if has_pages else sum(live[account][1] for account in accounts),
-        )
-        leaks.append(leak)
-    return Growth(sorted(leaks, key=lambda leak: (-leak.grown, leak.label, leak.owner)), step, n_steps)
+
+    def leaking(sums: Dict[_Line, List[int]], accounts_of: Dict[_Line, Set[int]]) -> Dict[_Line, Leak]:
+        found = {}
+        for line, accounts in accounts_of.items():
+            rises = [(place, n_bytes) for place, n_bytes in zip(progress[1:], sums[line][1:]) if n_bytes]
+            rises = _longest_growth(progress[0], rises, progress[-1], worth)
+            if not rises or not _is_habit(rises, n_few):
+                continue
+            begin = progress.index(rises[0][0]) - 1  # between two samples
+            has_pages = any(profile.accounts.kind(account) in PAGE_KINDS for account in accounts)
+            found[line] = Leak(
+                label=names.frame(line.frame) + (f", from {names.frame(line.caller)}" if line.caller else ""),
+                frame=line.frame,
+                owner=line.owner,
+                bytes_per_step=_slope(progress[begin:], rises),
+                n_steps=round(progress[-1] - progress[begin]) if repeated else len(rises),
+                grown=_sum(rises),
+                held=sum(live[account][0] for account in accounts),
+                since=profile.snapshots[samples[begin]].time,
+                blocks=0 if has_pages else sum(live[account][1] for account in accounts),
+            )
+        return found
+
+    leaks = leaking(sums, accounts_of)
+    # Lines that grow by little from each of many callers.
+    known = {(line.frame, line.owner) for line in leaks}
+    for line in [line for line in sums if line.caller and (line.frame, line.owner) not in known]:
+        of_all = line._replace(caller=0)
+        sums[of_all] = list(map(add, sums[of_all], sums.pop(line)))
+        accounts_of[of_all] |= accounts_of.pop(line)
+    leaks.update(leaking(sums, {line: accounts for line, accounts in accounts_of.items() if line not in leaks}))
+    return Growth(sorted(leaks.values(), key=lambda leak: (-leak.grown, leak.label, leak.owner)), step, n_steps)
 
 
 # ---- still allocated at exit -------------------------------------------------------------------
