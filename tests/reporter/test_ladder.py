@@ -125,6 +125,13 @@ def test_of_a_board_it_leads_from_jtop_to_torch() -> None:
     assert dict(ladder.rungs[-1].parts) == {"tensor": 500 * MIB, "workspace": 8 * MIB}
 
 
+def test_memory_that_the_kernels_figures_came_too_early_for_is_no_other_programs() -> None:
+    profile = board_trace(tensors=1800).load()
+    lines = ladder_section(build_report(profile, select(profile, "peak")))
+    (late,) = [line for line in lines if "(about)" in line]
+    assert late.split()[:-1] == "+ allocated since that figure was read (about) 1,080".split()
+
+
 def test_of_a_workstation_it_leads_from_htop_to_the_programs_own_code() -> None:
     profile = board_run("discrete")
     device, host = ladders(profile, select(profile, "peak"))

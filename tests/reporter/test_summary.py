@@ -97,7 +97,7 @@ def test_what_scales_with_the_input_gives_the_batch_that_would_have_fit() -> Non
     run.holds(activation, 600 * MIB).fails(300 * MIB, account=run.tensor, **on_board(120 * MIB))
     (found,) = [finding for finding in findings(of(ended(run.trace, "exit 1"))) if finding.key == "smaller-batch"]
     # 180 of 900 MiB too much.
-    assert found.text.startswith("A batch of at most 80 % of this one would have fit")
+    assert found.text.startswith("With at most 80 % of the batch this request would have fit")
 
 
 def test_a_program_that_went_on_without_the_memory_is_no_alarm() -> None:

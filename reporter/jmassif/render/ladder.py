@@ -86,7 +86,9 @@ def _label(is_pytorch: bool, rung: Rung, number: int, unit: Unit, is_top: bool) 
     about = " (about)" if rung.is_about else ""
     parts = _parts(rung, number, unit) if rung.key not in ("cache", "program") else ""
     sign = SIGNS.get(rung.role, "" if is_top else "= ")
-    return f"{sign}{LABELS[rung.key]}{about}{parts}"
+    # The kernel's figures are read now and then: a program that grows fast holds more than it had then.
+    is_late = rung.key == "others" and rung.role == PLUS
+    return f"{sign}{'allocated since that figure was read' if is_late else LABELS[rung.key]}{about}{parts}"
 
 
 def _bar(begin: int, end: int, top: int) -> str:

@@ -204,8 +204,8 @@ def action(hint: Hint, is_pytorch: bool, failure: Optional[Incident] = None) -> 
         "smaller-workspace": "A smaller workspace (CUBLAS_WORKSPACE_CONFIG, torch.backends.cudnn.benchmark): workspaces hold"
         f" {n_bytes}.",
         "lazy-loading": f"CUDA_MODULE_LOADING=LAZY: kernel code holds {n_bytes}, and most of it is seldom used.",
-        "smaller-batch": f"A batch of at most {hint.setting / 10:.0f} % of this one would have fit: inputs and activations"
-        f" scale with it, and {n_bytes} was missing.",
+        "smaller-batch": f"With at most {hint.setting / 10:.0f} % of the batch this request would have fit: {n_bytes} was"
+        " missing, and inputs and activations scale with it. Later requests may need more.",
         "stop-others": f"Stop other programs: with the system they hold {n_bytes}{lacking}.",
     }[hint.action]
 
