@@ -22,7 +22,7 @@ LAUNCHER = ROOT / "packaging" / "jmassif.in"
 NUMBER = re.compile(r"\d[\d,]*(?:\.\d+)?")
 # Sampled, or of the whole board and of the recorder too.
 VARIES = re.compile(
-    r"^ *(?:jtop, tegrastats|[-+] profiler|- libraries|htop|was \d)|missing|would have fit|was free and|peak.total .* left"
+    r"^ *(?:jtop, tegrastats|.*\(about\)|- libraries|htop|was \d)|missing|would have fit|was free and|peak.total .* left"
 )
 # Rows of the ladder that name their largest parts.
 PARTS = re.compile(r"^( *- (?:runtime|libraries)): .*?  ")
@@ -45,7 +45,8 @@ def words_and_numbers(line: str) -> Tuple[str, List[float]]:
     """A line without its bar, times, and spaces; with its numbers apart, unless they vary."""
     line = TIME.sub("TIME", PARTS.sub(r"\1  ", BAR.sub("", INTERPRETER.sub("", line.rstrip()))))
     numbers = [] if VARIES.search(line) else [float(number.replace(",", "")) for number in NUMBER.findall(line)]
-    words = NUMBER.sub("N", re.sub(r"^ *[-+] profiler", "profiler", line))
+    # The remainder of the ladder is added where the kernel's figures came early.
+    words = NUMBER.sub("N", re.sub(r"^ *[-+] .* \(about\)", "(about)", line))
     return " ".join(words.split()), numbers
 
 
