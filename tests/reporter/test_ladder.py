@@ -11,7 +11,7 @@ from jmassif.analysis.ladder import LESS, PLUS, SHOWN, SUM, Ladder, Rung, ladder
 from jmassif.analysis.moments import select
 from jmassif.analysis.summary import build_report
 from jmassif.model.run import Profile
-from jmassif.render.ladder import ladder_section, shown_numbers
+from jmassif.render.ladder import ladder_section, rows_of, shown_numbers
 from tests.reporter.traces import Trace, small_training_run
 
 MIB = 1 << 20
@@ -160,6 +160,17 @@ def test_the_lower_part_is_the_ledgers(moment: str) -> None:
         assert adds_up(ladder.rungs, [rung.bytes for rung in ladder.rungs])
         program = next(rung for rung in ladder.rungs if rung.key == "program")
         assert program.bytes == sum(n_bytes for n_bytes, _ in chosen.composition.values())
+
+
+def test_the_parts_of_a_rung_add_up_to_it() -> None:
+    parts = [("python", 86 * MIB // 10), ("cublas", 46 * MIB // 10), ("cudnn", 36 * MIB // 10)]  # 16.8 in all
+    libraries = Rung("libraries", LESS, sum(n for _, n in parts), parts=parts)
+    total = Rung("program", SHOWN, 100 * MIB)
+    (_, row, _) = rows_of(
+        True, Ladder("", 0, 0, [total, libraries, Rung("own-code", SUM, 100 * MIB - libraries.bytes)], {})
+    ).rows
+    numbers = [int(number) for number in re.findall(r" (\d+)", row.label.partition(":")[2])]
+    assert row.number == sum(numbers) and len(numbers) == 3
 
 
 def test_no_line_is_wider_than_a_terminal_and_each_has_a_number() -> None:

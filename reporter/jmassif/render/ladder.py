@@ -72,6 +72,8 @@ def _parts(rung: Rung, number: int, unit: Unit) -> str:
     for n_named in range(_PARTS_NAMED, 0, -1):
         named = [(printable(name), unit.of(n_bytes)) for name, n_bytes in rung.parts[:n_named] if unit.of(n_bytes)]
         rest = number - sum(part for _, part in named)
+        if rest < 0:  # by rounding: the parts add up to the rung's number
+            named[0] = named[0][0], named[0][1] + rest
         text = ": " + ", ".join(f"{name} {part:,}" for name, part in named + [("other", rest)] if part > 0)
         if named and len(text) <= room:
             return text
