@@ -21,6 +21,7 @@ from jmassif.fleet.database import FIGURE, PART, RUN, SETUP, opened
 from jmassif.reader.tokens import TraceError
 from tests.fleet.conftest import MadeFleet, jm_fleet
 from tests.fleet.server import Server
+from tests.harness import PYTHON, ROOT
 from tests.reporter.commands import assert_one_line_error, command, jmassif
 from tests.reporter.traces import Trace, small_training_run
 
@@ -356,3 +357,13 @@ def test_a_load_imports_neither_pandas_nor_scipy(tmp_path: Path) -> None:
     words = [sys.executable, "-B", "-c", start, "fleet", "load", str(tmp_path / "f.db"), str(tmp_path / "t")]
     done = subprocess.run(words, stderr=subprocess.PIPE, universal_newlines=True, timeout=60)
     assert "sqlalchemy" in done.stderr and "pandas" not in done.stderr and "scipy" not in done.stderr
+
+
+def test_a_reader_whose_loader_was_killed_before_it_began_ends() -> None:
+    ended = subprocess.Popen(["true"])
+    ended.wait()  # its number is no parent's
+    begin = f"from jmassif.fleet.load import _begin_worker; _begin_worker({ended.pid}); print('goes on')"
+    done = subprocess.run(
+        [PYTHON, "-B", "-c", begin], env={**os.environ, "PYTHONPATH": str(ROOT / "reporter")}, stdout=subprocess.PIPE
+    )
+    assert (done.returncode, done.stdout) == (1, b"")

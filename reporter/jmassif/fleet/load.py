@@ -113,14 +113,16 @@ def _read(path: str) -> _Read:
         return "there is not enough memory to read it"
 
 
-def _begin_worker() -> None:
+def _begin_worker(loader: int) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a signal of the terminal; the loader decides
     # PR_SET_PDEATHSIG: a loader that is killed leaves no process behind.
     ctypes.CDLL(None).prctl(1, signal.SIGKILL)
+    if os.getppid() != loader:  # killed before that call
+        os._exit(1)
 
 
 def _pool(n_workers: int) -> ProcessPoolExecutor:
-    return ProcessPoolExecutor(n_workers, get_context("fork"), _begin_worker)
+    return ProcessPoolExecutor(n_workers, get_context("fork"), _begin_worker, (os.getpid(),))
 
 
 def _read_alone(path: str) -> _Read:
