@@ -23,7 +23,7 @@ from jmassif.model.run_info import counted, was_short
 from jmassif.render import summary
 from jmassif.render.failures import arithmetic, reason
 from jmassif.render.job import Statement, statements
-from jmassif.render.sources import Sources, sources_of
+from jmassif.render.sources import Sources
 from jmassif.render.system import BALANCE, doubts, overlay_sentence
 from jmassif.render.words import NOT_COUNTED, OWNERS
 from jmassif.units import moment, printable
@@ -303,9 +303,6 @@ class RunData(NamedTuple):
     columns: bytes  # what head["columns"] describes
 
 
-# Directories of sources, as view.View has them.
-_Source = Optional[Sequence[str]]
-
 # ---- where memory was allocated --------------------------------------------------------------
 
 
@@ -347,9 +344,11 @@ def _lines(profile: Profile, names: Names, frames: Sequence[int], sources: Optio
     return {**table, "changed": list(changed)}
 
 
-def cells_data(profile: Profile, names: Names, found: Cells, directories: _Source, columns: Columns) -> Dict[str, Any]:
+def cells_data(
+    profile: Profile, names: Names, found: Cells, sources: Optional[Sources], columns: Columns
+) -> Dict[str, Any]:
     """The cells, what they are grouped by, and how they change."""
-    frame_index, sources = index_of([0]), sources_of(profile, directories)
+    frame_index = index_of([0])
     columns.add("node.parent", found.parents)
     columns.add("node.frame", [frame_index[profile.node_frame[node]] for node in found.nodes])
     used = found.attributes
@@ -555,7 +554,7 @@ def _summary(said: Sequence[Statement]) -> List[Dict[str, str]]:
 def together(made: JobReport) -> Dict[str, Any]:
     """The sum of a job's processes over time, on the common clock."""
     job, rows = made.job, made.job.timeline()
-    totals = [row.host + row.device for row in rows]
+    totals = [row.on("total") for row in rows]
     kept = _fullest(totals)
     peaks = {which: job.peak(which) for which in PEAKS}
     return {
@@ -575,7 +574,11 @@ def run_key(profile: Profile) -> str:
 
 
 def run_data(
-    report: Report, share: float = 1.0, directories: _Source = (), offset: int = 0, has_parent: bool = False
+    report: Report,
+    share: float = 1.0,
+    sources: Optional[Sources] = None,
+    offset: int = 0,
+    has_parent: bool = False,
 ) -> RunData:
     """Data of one process, with that share of a page's budget. Raises TooLarge.
 
@@ -603,7 +606,7 @@ def run_data(
         "others": others(report, found),
         "overlay": overlay_sentence(report.overlay, profile.time_unit) if report.overlay else "",
         "oom": oom(report),
-        **cells_data(profile, names, found, directories, columns),
+        **cells_data(profile, names, found, sources, columns),
         **_moments(report, found, columns),
         **events(profile),
         **scopes(report),

@@ -22,7 +22,7 @@ from jmassif.html.data import RunData, report_of, run_data, said_of, together
 from jmassif.model.run import Profile
 from jmassif.render.job import Statement, adjustment_rows, statements
 from jmassif.render.ladder import footnote, has_steps, rows_of as ladder_rows, title_of
-from jmassif.render.sources import sources_of
+from jmassif.render.sources import Sources, sources_of
 from jmassif.render.summary import whole_percent
 from jmassif.render.view import FormatError, View
 from jmassif.render.words import GROUP_NAMES, GROUPS
@@ -84,7 +84,7 @@ def _ladder(report: Report, ladder: Ladder) -> str:
     )
 
 
-def _lines(report: Report, directories: Optional[Sequence[str]]) -> str:
+def _lines(report: Report, sources: Optional[Sources]) -> str:
     """The largest lines, with their source text where it may be shown: tensors, cache, and all."""
     space, whole = report.wholes[0].space, report.wholes[0].bytes
     shown_ = [row for row in report.lines[:_LINES_SHOWN] if row.usage.on(space)]
@@ -97,7 +97,6 @@ def _lines(report: Report, directories: Optional[Sequence[str]]) -> str:
     ]
     figures = [each for each in figures if any(map(each[2], shown_))]
     heads = "".join(f'<th scope="col" class="{kind}">{head}</th>' for head, kind, _ in figures)
-    sources = sources_of(report.profile, directories)
     rows = []
     for row in shown_:
         text = sources.line(row.path, row.number) if sources and row.path else ""
@@ -116,11 +115,11 @@ def _lines(report: Report, directories: Optional[Sequence[str]]) -> str:
     )
 
 
-def _of_process(report: Report, directories: Optional[Sequence[str]]) -> str:
+def _of_process(report: Report, sources: Optional[Sources]) -> str:
     link = ' <a href="#out-of-memory">Details</a>' if report.outcome.failed else ""
     said = [_paragraph(each, "" if number else link) for number, each in enumerate(said_of(report))]
     ladders = "".join(_ladder(report, ladder) for ladder in filter(has_steps, report.ladders))
-    return f'<div class="said">{"".join(said)}{_lines(report, directories)}</div>{ladders}'
+    return f'<div class="said">{"".join(said)}{_lines(report, sources)}</div>{ladders}'
 
 
 def _of_job(made: JobReport) -> str:
@@ -135,15 +134,13 @@ def _of_job(made: JobReport) -> str:
     return f'<div class="said">{said}{bar}</div>'
 
 
-def first_screen(
-    job: Optional[JobReport], reports: Sequence[Report], directories: Optional[Sequence[str]] = None
-) -> str:
+def first_screen(job: Optional[JobReport], reports: Sequence[Report], sources: Sequence[Optional[Sources]] = ()) -> str:
     """A part for each run that the page shows, in its order: the sum of several processes, and each of them.
 
-    `directories` are those of sources, as view.View has them; None: no source text.
+    `sources` are those of each report; none: no source text.
     """
     screens = [_of_job(job)] if job else []
-    screens += [_of_process(report, directories) for report in reports]
+    screens += map(_of_process, reports, sources or [None] * len(reports))
     return "\n".join(
         f'<div class="first"{" hidden" if number else ""}>{text}</div>' for number, text in enumerate(screens)
     )
@@ -235,14 +232,15 @@ def page(job: Processes, directories: Optional[Sequence[str]], is_served: bool =
     """The page for the processes of a job. Raises FormatError."""
     share = 1.0 / len(job.members)
     reports = [report_of(process.profile) for process in job.members]
+    sources = [sources_of(report.profile, directories) for report in reports]
     runs = [
-        run_data(report, share, directories, process.offset, process.shares)
-        for process, report in zip(job.members, reports)
+        run_data(report, share, of, process.offset, process.shares)
+        for process, report, of in zip(job.members, reports, sources)
     ]
     title = shown(job.members[0].profile.manifest.get("command", "") or "a recorded run")
     made = build_job_report(job, [report.names for report in reports]) if len(runs) > 1 else None
     packed = pack(runs, title, together(made) if made else None)
-    yield from fill_page(title, first_screen(made, reports, directories), packed, is_served)
+    yield from fill_page(title, first_screen(made, reports, sources), packed, is_served)
 
 
 def write(profile: Profile, view: View) -> Iterator[str]:

@@ -34,7 +34,7 @@ def packed(job: Processes) -> str:
     runs = []
     for each in job.members:
         has_parent = each.relation == FORKED and each.parent is not None
-        runs.append(run_data(report_of(each.profile), 1.0, (), each.offset, has_parent))
+        runs.append(run_data(report_of(each.profile), 1.0, None, each.offset, has_parent))
     return base64.b64encode(zlib.compress(pack(runs, "a job", together(build_job_report(job))))).decode()
 
 
