@@ -18,7 +18,7 @@ def test_retained_memory_rises_by_what_is_never_freed(seed: int) -> None:
     samples = sorted(rng.sample(range(end + 1), rng.randrange(3, 12)))
     counts = [account % 5 > 0 for account in range(len(profile.accounts))]
     found: Dict[int, List[Tuple[int, int]]] = {}
-    for account, sample, n_bytes in rises_of(profile, samples, end, counts):
+    for account, sample, n_bytes in rises_of(profile, samples, end, profile.composition(end), counts):
         found.setdefault(account, []).insert(0, (sample, n_bytes))
     holdings = [profile.composition(snapshot) for snapshot in samples + [end]]
     expected = {}

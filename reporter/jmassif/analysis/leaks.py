@@ -53,12 +53,13 @@ class Rise(NamedTuple):
     bytes: int
 
 
-def rises_of(profile: Profile, samples: Sequence[int], end: int, counts: Sequence[int]) -> Iterator[Rise]:
-    """The rises of accounts that count (1 in `counts`) and hold something at the snapshot `end`, the latest first.
+def rises_of(
+    profile: Profile, samples: Sequence[int], end: int, live: LiveBytesByAccount, counts: Sequence[int]
+) -> Iterator[Rise]:
+    """The rises of accounts that count (1 in `counts`) and hold something at the snapshot `end` (`live`), the latest first.
 
     The walk goes backwards through the changes: an account retains the least that it holds from there on.
     """
-    live = profile.composition(end)
     least = array("q", bytes(8 * len(profile.accounts)))
     is_open = bytearray(len(profile.accounts))
     for account, (n_bytes, _) in live.items():
@@ -383,15 +384,15 @@ def _find_growth(profile: Profile, names: Names) -> Growth:
     least = LEAST if repeated and repeated.snapshots else _LEAST_SAMPLES
     if len(samples) < least:
         return Growth([], step, n_steps, "few-snapshots", len(samples), least)
+    live = profile.composition(end)
     sums: Dict[_Line, List[int]] = defaultdict(lambda: [0] * (len(samples) + 1))  # of rises, by sample
     accounts_of: Dict[_Line, Set[int]] = defaultdict(set)
     line_of = lru_cache(maxsize=None)(lambda account: _line(profile, names, account))
-    for account, sample, n_bytes in rises_of(profile, samples, end, _of_accounts(profile, is_import)):
+    for account, sample, n_bytes in rises_of(profile, samples, end, live, _of_accounts(profile, is_import)):
         if sample:
             line = line_of(account)
             sums[line][sample] += n_bytes
             accounts_of[line].add(account)
-    live = profile.composition(end)
     worth = max(_LEAST_BYTES, _LEAST_SHARE * (profile.snapshots[end].host + profile.snapshots[end].device))
     n_few = LEAST - 2 if repeated else LEAST - 1  # rises; the first iteration is no growth
 
