@@ -336,7 +336,7 @@ def two_failures() -> Run:
 
 def test_json_has_each_with_its_figures() -> None:
     profile = two_failures().trace.load()
-    view = View(None, 1.0, "owner", 70, None)
+    view = View(None, 1.0, "owner", 70)
     report = json.loads("".join(writer("json")(profile, view)))
     validator().validate(report)
     first, second = report["out_of_memory"]
@@ -360,7 +360,7 @@ def test_json_has_each_with_its_figures() -> None:
 
 
 def test_perfetto_has_an_instant_each() -> None:
-    view = View(None, 1.0, "owner", 70, None)
+    view = View(None, 1.0, "owner", 70)
     file = json.loads("".join(writer("perfetto")(two_failures().trace.load(), view)))
     found = [event for event in file["traceEvents"] if event.get("cat") == "out-of-memory"]
     assert [(event["ph"], event["name"], event["args"]["asked"]) for event in found] == [
@@ -463,7 +463,7 @@ def test_a_short_report_has_the_actions_on_its_first_screen_alone() -> None:
     profile = run.trace.load()
     names = Names(profile)
     report = build_report(profile, moment_of(profile, names, None), names)
-    views = (View(None, 1, "stack", 70, None, is_brief=is_brief) for is_brief in (True, False))
+    views = (View(None, 1, "stack", 70, is_brief=is_brief) for is_brief in (True, False))
     short, full = ("\n".join(out_of_memory(report, view)) for view in views)
     assert "max_split_size_mb" in full and "max_split_size_mb" not in short
     assert [finding.key for finding in findings(report)] == ["expandable-segments", "max-split-size"]

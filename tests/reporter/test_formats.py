@@ -134,7 +134,6 @@ def view(form: str, **chosen: Any) -> View:
         chosen.get("threshold", 0),
         chosen.get("by") or (FORMATS[form].by or BY)[0],
         70,
-        None,
         chosen.get("fold"),
         (),
         chosen.get("value", "live-bytes"),

@@ -255,7 +255,7 @@ def test_pages_are_no_blocks() -> None:
 def table(trace: Trace, selector: str) -> List[str]:
     profile = trace.load()
     report = build_report(profile, moment_of(profile, Names(profile), selector))
-    return write_lines(report, View(selector or None, 5, "python-line", 70, None, None, None))
+    return write_lines(report, View(selector or None, 5, "python-line", 70, None, None))
 
 
 def test_the_leaking_line_is_named_above_the_table_of_lines() -> None:

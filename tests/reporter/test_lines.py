@@ -73,7 +73,7 @@ def table(
     source: Optional[Sequence[str]] = None,
 ) -> List[str]:
     """The table's lines, its head first."""
-    view = View(selector or None, threshold, by, 70, None, fold or None, source)
+    view = View(selector or None, threshold, by, 70, fold or None, source)
     lines = write_lines(build_report(profile, moment_of(profile, Names(profile), view.selector)), view)
     return lines[lines.index("", 1) + 1 :]
 
@@ -234,7 +234,7 @@ def test_a_trace_without_python_says_so() -> None:
     for trace in (Trace(), random_run(1)):
         profile = trace.load()
         report = build_report(profile, select(profile, "peak"))
-        lines = write_lines(report, View(None, 1, "python-line", 70, None))
+        lines = write_lines(report, View(None, 1, "python-line", 70))
         assert ("no Python frames" in " ".join(lines)) == (not profile.frames)
 
 

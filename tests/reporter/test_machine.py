@@ -27,7 +27,7 @@ def trace(reason: str = "time") -> Trace:
 
 
 def section(made: Trace) -> List[str]:
-    return section_of(list(write(made.load(), View(None, 1.0, "stack", 70, None, None, None))), "--- The machine")
+    return section_of(list(write(made.load(), View(None, 1.0, "stack", 70, None, None))), "--- The machine")
 
 
 def test_a_figure_is_what_was_said_last() -> None:
@@ -64,7 +64,7 @@ def test_the_report_has_a_table_of_them() -> None:
 def test_a_program_that_ended_when_memory_was_short_was_probably_killed() -> None:
     made = trace("low-memory")
     assert was_short(made.load()) == 10
-    said = " ".join(write(made.load(), View(None, 1.0, "stack", 70, None)))
+    said = " ".join(write(made.load(), View(None, 1.0, "stack", 70)))
     assert "The machine ran short of memory at 10 ms" in said and "probably killed for that" in said
     assert section(made)[1] == "Memory ran short 10 ms after the start."
 

@@ -52,7 +52,7 @@ n3: 244318208 (jmassif) all memory by kind, owner and stack
 
 
 def output(profile: Profile, by: str = "stack", threshold: float = 1, selector: str = "", fold: str = "none") -> str:
-    view = View(selector or None, threshold, by, 72, None, fold)
+    view = View(selector or None, threshold, by, 72, fold)
     return "".join(line + "\n" for line in massif.write(profile, view))
 
 

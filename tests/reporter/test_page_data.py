@@ -272,7 +272,7 @@ def page_of(monkeypatch: Any, tmp_path: Path, *profiles: Profile, **assets: str)
     for name, text in texts.items():
         (tmp_path / name).write_text(text)
     monkeypatch.setattr(html, "ASSETS", str(tmp_path))
-    view = View(None, 1.0, "stack", 70, None)
+    view = View(None, 1.0, "stack", 70)
     if len(profiles) == 1:
         return "\n".join(html.write(profiles[0], view))
     job = join([(str(number), profile) for number, profile in enumerate(profiles)])
@@ -315,7 +315,7 @@ def test_the_data_of_several_processes_is_one_after_the_other(monkeypatch: Any, 
 def test_without_its_script_the_page_says_what_builds_it(monkeypatch: Any, tmp_path: Path) -> None:
     monkeypatch.setattr(html, "ASSETS", str(tmp_path / "nowhere"))
     with pytest.raises(FormatError, match="make page"):
-        list(html.write(small_training_run().load(), View(None, 1.0, "stack", 70, None)))
+        list(html.write(small_training_run().load(), View(None, 1.0, "stack", 70)))
 
 
 def test_a_trace_without_a_snapshot_makes_a_page() -> None:

@@ -280,7 +280,7 @@ def pool(parent_end: str, worker_end: str, n_workers: int = 2) -> Processes:
 def test_workers_that_were_ended_when_their_work_was_done_are_a_sentence_below_the_headline() -> None:
     job = pool("Z 400 exit 0", "Z 300 signal 15")
     assert not happened(job)
-    text = " ".join(job_report.write(job, lambda _: View(None, 1, "stack", 70, None)))
+    text = " ".join(job_report.write(job, lambda _: View(None, 1, "stack", 70)))
     assert "Ended by their parent after their work (SIGTERM): processes 2 and 3." in text and "!!!" not in text
 
 

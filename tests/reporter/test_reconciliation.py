@@ -124,7 +124,7 @@ def test_they_add_up_whatever_the_kernel_says(figure: str) -> None:
 
 
 def section(profile: Profile, selector: str = "peak") -> List[str]:
-    lines = list(write(profile, View(selector, 1.0, "stack", 70, None, None, None)))
+    lines = list(write(profile, View(selector, 1.0, "stack", 70, None, None)))
     return section_of(lines, "System memory")
 
 
@@ -227,7 +227,7 @@ def test_a_gpus_own_memory_has_books_of_its_own() -> None:
     books_of_device = device_balance(profile)
     assert books_of_device is not None
     assert [n // MIB for n in books_of_device[1:]] == [8192, 1092, 550, 50, 6500]
-    lines = list(write(profile, View("peak", 1.0, "stack", 70, None, None, None)))
+    lines = list(write(profile, View("peak", 1.0, "stack", 70, None, None)))
     start = next(i for i, line in enumerate(lines) if "GPU memory: all 8.00 GiB, at 6 ms" in line)
     assert lines[start + 3] == "unexplained, since then      50.0 MiB    0.6 %   the driver, other programs"
     assert device_balance(trace(LATER).load()) is None

@@ -158,7 +158,7 @@ def test_on_a_discrete_gpu_the_devices_memory_is_told_against_the_gpus() -> None
         ("host", report.ledger.total.host_bytes),
     ]
     assert report.hot_spot is not None and report.hot_spot.bytes == 130 * MIB
-    assert "233 MiB" not in " ".join(text.write(trace.load(), View(None, 1, "stack", 70, None)))
+    assert "233 MiB" not in " ".join(text.write(trace.load(), View(None, 1, "stack", 70)))
 
 
 # ---- lines and imports ---------------------------------------------------------------------------
@@ -231,7 +231,7 @@ def test_a_small_cache_is_no_advice() -> None:
 def test_the_text_has_the_reports_sentences() -> None:
     profile = small_training_run().load()
     report = build_report(profile, select(profile, "peak"))
-    said = " ".join(" ".join(text.write(profile, View(None, 1, "stack", 70, None))).split())
+    said = " ".join(" ".join(text.write(profile, View(None, 1, "stack", 70))).split())
     assert verdict(report) in said and all(finding.text in said for finding in findings(report))
 
 
@@ -273,5 +273,5 @@ ONCE_EACH = {**{name: 1 for name in ANALYSES}, "ledger": 2, "roles": 2}
 def test_one_report_computes_each_analysis_once(monkeypatch: "pytest.MonkeyPatch") -> None:
     calls = count_analyses(monkeypatch)
     profile = small_training_run().load()
-    list(text.write(profile, View(None, 1, "stack", 70, None, is_brief=True, with_stacks=False)))
+    list(text.write(profile, View(None, 1, "stack", 70, is_brief=True, with_stacks=False)))
     assert calls == ONCE_EACH

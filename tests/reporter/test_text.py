@@ -25,7 +25,7 @@ GOLDEN = ROOT / "tests" / "reporter" / "golden"
 
 
 def report(profile: Profile, by: str = "stack", threshold: float = 1, selector: str = "", fold: str = "") -> List[str]:
-    return list(text.write(profile, View(selector or None, threshold, by, 70, None, fold or None)))
+    return list(text.write(profile, View(selector or None, threshold, by, 70, fold or None)))
 
 
 def section(lines: List[str], title: str) -> List[str]:
@@ -38,7 +38,7 @@ def section(lines: List[str], title: str) -> List[str]:
 
 def brief(profile: Profile, columns: int = 100, **more: Any) -> List[str]:
     """As jm_print has it without options."""
-    view = View(None, 1, "stack", 70, None, "internal", is_brief=True, with_stacks=False, file="jmassif.out.4711")
+    view = View(None, 1, "stack", 70, "internal", is_brief=True, with_stacks=False, file="jmassif.out.4711")
     return list(fitted(text.write(profile, view._replace(columns=columns, **more)), columns))
 
 
@@ -323,7 +323,7 @@ def test_the_columns_of_a_library_add_up_whatever_its_kinds() -> None:
     trace.snapshot(1, "exit", {account: (n << 20, 1) for n, account in enumerate(accounts.values(), 1)})
     profile = trace.load()
     names, at = Names(profile), select(profile, "end")
-    table = mapped(build_report(profile, at, names), View(None, 1, "library", 70, None))
+    table = mapped(build_report(profile, at, names), View(None, 1, "library", 70))
     heads, row = (line.split() for line in table[-2:])
     together, *columns = [float(figure) for figure, unit in zip(row[0::2], row[1::2]) if unit == "MiB"]
     assert heads[:6] == ["together", "file", "anon", "heap", "other", "device"]

@@ -56,7 +56,7 @@ def test_the_report_has_the_scripts_own_figures(demo: Recording) -> None:
 def test_the_file_for_memory_viz_has_the_scripts_own_figures(demo: Recording) -> None:
     printed = re.search(r"^tensors (.*), at most .*; reserved by the allocator (.*)$", demo.stdout, re.MULTILINE)
     assert printed, demo.stdout
-    snapshot = read(b"".join(memory_viz.write(demo.profile, View("peak", 0.0, "owner", 70, None))))
+    snapshot = read(b"".join(memory_viz.write(demo.profile, View("peak", 0.0, "owner", 70))))
     handed_out: Dict[str, Dict[int, int]] = {}
     for entry in snapshot["device_traces"][0]:
         if entry["action"] == "alloc":

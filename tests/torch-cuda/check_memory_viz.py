@@ -65,7 +65,7 @@ class Compared(NamedTuple):
 
 
 def ours_at(profile: Profile, mark: str) -> Snapshot:
-    return read(b"".join(write(profile, View(mark, 0.0, "stack", 70, None))))
+    return read(b"".join(write(profile, View(mark, 0.0, "stack", 70))))
 
 
 @pytest.fixture(scope="module", params=PROGRAMS, ids=[program.name for program in PROGRAMS], name="compared")

@@ -249,7 +249,6 @@ def _view(arguments: argparse.Namespace, run_: Profile, name: str) -> View:
         threshold=default if arguments.threshold is None else arguments.threshold,
         by=arguments.by or (format_.by or BY)[0],
         width=max(_LEAST_WIDTH, min(_DEFAULT_WIDTH, (columns or _PAGE_COLUMNS) - _GRAPH_MARGIN)),
-        height=None,
         fold=arguments.fold or format_.fold,
         source=None if arguments.no_source or arguments.anonymous else tuple(arguments.source or ()),
         value=arguments.value or next(iter(RANGE_VALUES if _range(arguments) else VALUES)),

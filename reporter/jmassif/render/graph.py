@@ -130,7 +130,7 @@ def graph(points: Sequence[Point], is_discrete: bool, unit: str, view: View) -> 
     for name, pool in pools.items():
         top = max(pool, key=lambda point: point.maximum)
         caption = f"{name}peak: {size(top.maximum)} at {moment(top.time, unit)}"
-        lines += [""] + draw(pool, view.width, view.height or height, unit, caption)
+        lines += [""] + draw(pool, view.width, height, unit, caption)
     if is_split or not lines:
         return lines
     legend = [(bar, f" {side}") for side, bar in (("host", HOST), ("device", DEVICE)) if side in used]

@@ -19,7 +19,6 @@ class View(NamedTuple):
     threshold: float  # percent of the total below which places are folded
     by: str  # one of BY
     width: int  # of the graph, in columns
-    height: Optional[int]  # of the graph, in rows; None: what fits
     fold: Optional[str] = None  # one of FOLDS; None: internal frames are folded in the views by line, and not in trees
     # Show the text of Python lines, also of files below these directories, whatever is there; None: show none.
     source: Optional[Sequence[str]] = ()
