@@ -8,7 +8,6 @@ from typing import Dict, List, NamedTuple
 import pytest
 
 from jmassif.analysis.ladder import LESS, Ladder, ladders
-from jmassif.analysis.moments import select
 from jmassif.analysis.summary import moment_of
 from jmassif.attribution.names import Names
 from tests.harness import PYTHON, ROOT, Argument, Recording, compile_c, record
@@ -21,19 +20,14 @@ GIB = 1 << 30
 
 
 def ladder_of(recording: Recording, moment: str) -> Ladder:
+    """At a moment; "": at the one that a report is of."""
     profile = recording.profile
-    return ladders(profile, select(profile, moment))[0]
+    return ladders(profile, moment_of(profile, Names(profile), moment))[0]
 
 
 def rungs(ladder: Ladder) -> Dict[str, int]:
     """By key: bytes, negative where they are taken away."""
     return {rung.key: -rung.bytes if rung.role == LESS else rung.bytes for rung in ladder.rungs}
-
-
-def failed_ladder(recording: Recording) -> Ladder:
-    """At the failure that ended the run."""
-    names = Names(recording.profile)
-    return ladders(recording.profile, moment_of(recording.profile, names, None))[0]
 
 
 def test_on_a_board_it_begins_with_what_the_kernel_says_is_in_use(sim: Path) -> None:
@@ -155,7 +149,7 @@ def test_of_a_training_it_adds_up_from_the_kernels_figures_to_the_allocators_own
             level = mib
         else:
             level += mib if sign == "+" else -mib
-    found = rungs(ladder_of(recording, run.moment) if run.moment else failed_ladder(recording))
+    found = rungs(ladder_of(recording, run.moment))
     said = {key: int(n) for key, n in re.findall(r"^(\w+): +(\d+)", recording.stdout, re.MULTILINE)}
     assert found["allocated"] == said["allocated"]
     used = said["MemTotal"] - sum(said[figure] for figure in ("MemFree", "Buffers", "Cached", "SReclaimable"))

@@ -10,7 +10,7 @@ with its ledger, less the memory that it inherited by fork.
 Times are on the common clock (model/process_tree.py).
 """
 
-from typing import Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple, Union
 
 from jmassif.analysis.aggregate import Ledger, Usage, UsageRow, ledger, ledger_of_rows
 from jmassif.analysis.lines import HotSpot, by_place, hot_spot
@@ -69,6 +69,10 @@ def _readings(members: Sequence[Process]) -> Iterator[Tuple[int, Dict[int, int]]
 # ---- the job over time -----------------------------------------------------------------------
 
 
+def _on(row: "Union[Part, JobMoment]", measure: str) -> int:
+    return {"total": row.host + row.device, "host": row.host, "device": row.device}[measure]
+
+
 class Part(NamedTuple):
     """A process at a moment of the job, in bytes."""
 
@@ -79,7 +83,7 @@ class Part(NamedTuple):
     has_share: bool  # `host` is its proportional share, and drivers' memory; else from its ledger
 
     def on(self, measure: str) -> int:
-        return {"total": self.host + self.device, "host": self.host, "device": self.device}[measure]
+        return _on(self, measure)
 
     def composition(self) -> LiveBytesByAccount:
         """The accounts, without inherited memory."""
@@ -97,7 +101,7 @@ class JobMoment(NamedTuple):
     parts: Sequence[Part] = ()  # of the processes that ran at a peak
 
     def on(self, measure: str) -> int:
-        return {"total": self.host + self.device, "host": self.host, "device": self.device}[measure]
+        return _on(self, measure)
 
     def part_of(self, process: Process) -> Optional[Part]:
         return next((part for part in self.parts if part.process is process), None)

@@ -22,13 +22,13 @@ from typing import Any, Callable, Deque, Dict, List, NamedTuple, Optional, Seque
 from jmassif.analysis.aggregate import Usage, UsageRow
 from jmassif.analysis.ladder import Ladder, ladders
 from jmassif.analysis.moments import Moment, main_peak
-from jmassif.analysis.oom import call_of, is_pytorch
-from jmassif.model.run_info import ending
+from jmassif.analysis.oom import call_of
 from jmassif.attribution.blame import NO_SYMBOLS, Innermost, Sites, base_name
 from jmassif.attribution.names import describe
 from jmassif.attribution.packages import INSTALLED, OWN
 from jmassif.model.records import Changes, side_of
 from jmassif.model.run import Profile
+from jmassif.model.run_info import ending, is_pytorch
 from jmassif.reader.builder import Builder
 from jmassif.reader.follow import Follower
 from jmassif.reader.input import STDIN, is_of_this_machine, process_is_there

@@ -175,10 +175,15 @@ def growing(report: Report, view: View) -> Lines:
     if found is None:
         return []
     shown, left_out = found.lines[: view.most(_GROWING_SHOWN)], found.lines[view.most(_GROWING_SHOWN) :]
-    wheres = [f"{leak.label}, {rate(found, leak, unit)}" for leak in shown]
     cells = (
-        (size(leak.grown), moment(leak.since, unit), size(leak.held), leak.owner, where)
-        for leak, where in zip(shown, wheres)
+        (
+            size(leak.grown),
+            moment(leak.since, unit),
+            size(leak.held),
+            leak.owner,
+            f"{leak.label}, {rate(found, leak, unit)}",
+        )
+        for leak in shown
     )
     lines = _GROWING.section("Still growing at the end", cells)
     return lines + rest(len(left_out), "more line", f", {size(sum(leak.grown for leak in left_out))}{view.hint}")

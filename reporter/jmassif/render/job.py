@@ -147,8 +147,11 @@ def _notes(made: JobReport) -> Lines:
 def _table(made: JobReport, is_brief: bool) -> Lines:
     """Each process at the peak of the sum, and the peak of its own ledger."""
     job, at, measure = made.job, made.job.main_peak, made.job.measures[-1]
-    rows = [(each, at.part_of(each.process), each.process.peak(measure)) for each in made.ended]
-    ranked = sorted(rows, key=lambda row: (row[1].on(measure) if row[1] else 0, row[2]), reverse=True)
+
+    def rank(each: Ended) -> Tuple[int, int]:
+        return each.at_peak.on(measure) if each.at_peak else 0, each.ledger_peak
+
+    ranked = sorted(made.ended, key=rank, reverse=True)
     shown = ranked[: _MOST_ROWS if is_brief else None]
     spaces = ["host", "device"] if "device" in job.sides else ["host"]
     host = "PSS" if any(part.has_share for part in at.parts) else "host"
@@ -157,16 +160,16 @@ def _table(made: JobReport, is_brief: bool) -> Lines:
     table = Table(Column("pid", 9), *columns)
     title = "Processes" if job.no_clock else f"Processes, at the peak of their sum ({moment(at.time, 'ms')})"
     lines = heading(title) + [table.head]
-    for row in rows:
-        each, part, peak = row
+    for each in made.ended:
+        part = each.at_peak
         cells = [moment(each.process.begin, "ms"), moment(each.process.end, "ms")]
         cells += [size(part.on(space)) if part else "-" for space in spaces]
         how = ending(each.outcome).partition(":")[0]
         command = command_of(each.process, _MOST_COMMAND) + ("" if how == "exit status 0" else f" ({how})")
-        cells = [str(each.process.pid or "?"), *([] if job.no_clock else cells), size(peak), command]
-        lines += [table.row(*cells)] if row in shown else []
-    if len(shown) < len(rows):
-        lines.append(f"and {len(rows) - len(shown):,} smaller: --all")
+        cells = [str(each.process.pid or "?"), *([] if job.no_clock else cells), size(each.ledger_peak), command]
+        lines += [table.row(*cells)] if each in shown else []
+    if len(shown) < len(ranked):
+        lines.append(f"and {len(ranked) - len(shown):,} smaller: --all")
     if not job.no_clock:
         sums = ["", "", *(size(at.on(space)) for space in spaces), "", ""]
         lines.append(table.sum("sum", *sums))
