@@ -5,7 +5,7 @@
 
 #include "cuda/api.h"
 #include "base/client_memory.h"
-#include "base/kind.h"
+#include "attribution/kind.h"
 #include "trace/trace.h"
 
 #define API(library, name, n_args, convention, action, kind, p, s)                                                     \

@@ -15,8 +15,8 @@
 #include "cuda/query.h"
 #include "cuda/registered.h"
 #include "cuda/tensor.h"
-#include "snapshot/exhaustion.h"
-#include "stack/scope.h"
+#include "events/exhaustion.h"
+#include "calls/scope.h"
 
 static ULong n_unknown_frees;
 static ULong n_refused;

@@ -7,7 +7,7 @@
 #define JM_CUDA_CALLS_H
 
 #include "base/compat.h"
-#include "base/kind.h"
+#include "attribution/kind.h"
 #include "cuda/api.h"
 
 // Properties of an action.

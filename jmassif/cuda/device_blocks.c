@@ -10,9 +10,9 @@
 #include "ledger/account.h"
 #include "base/client_memory.h"
 #include "base/clock.h"
-#include "ledger/pending.h"
-#include "stack/scope.h"
-#include "snapshot/snapshot.h"
+#include "tensors/pending.h"
+#include "calls/scope.h"
+#include "events/snapshot.h"
 #include "base/stats.h"
 #include "trace/trace.h"
 

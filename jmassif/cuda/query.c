@@ -6,14 +6,14 @@
 
 #include "cuda/query.h"
 #include "base/client_memory.h"
-#include "base/elf.h"
+#include "symbols/elf.h"
 #include "base/clock.h"
 #include "base/options.h"
 #include "base/per_thread.h"
 #include "cuda/device_blocks.h"
 #include "cuda/pool.h"
 #include "cuda/registered.h"
-#include "snapshot/exhaustion.h"
+#include "events/exhaustion.h"
 #include "trace/trace.h"
 
 // Purposes of queries, in the order in which one answer leads to the next query.

@@ -7,8 +7,8 @@
 
 #include "driver/memory.h"
 #include "ledger/account.h"
-#include "stack/scope.h"
-#include "snapshot/snapshot.h"
+#include "calls/scope.h"
+#include "events/snapshot.h"
 #include "base/stats.h"
 #include "trace/trace.h"
 

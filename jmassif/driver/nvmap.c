@@ -9,8 +9,8 @@
 #include "driver/nvmap.h"
 #include "base/client_memory.h"
 #include "driver/memory.h"
-#include "snapshot/exhaustion.h"
-#include "stack/scope.h"
+#include "events/exhaustion.h"
+#include "calls/scope.h"
 
 typedef enum {
     CREATE,

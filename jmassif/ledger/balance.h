@@ -6,7 +6,7 @@
 #define JM_BALANCE_H
 
 #include "base/compat.h"
-#include "base/kind.h"
+#include "attribution/kind.h"
 
 typedef UInt AccountId; // from 1; 0 means no account
 

@@ -9,7 +9,7 @@
 #include "base/stats.h"
 #include "base/table.h"
 #include "ledger/narrow.h"
-#include "stack/owner.h"
+#include "attribution/owner.h"
 
 // An account's balance at the start of a section, saved before its first change since.
 typedef struct {

@@ -12,9 +12,9 @@
 #include "base/table.h"
 #include "driver/driver.h"
 #include "ledger/account.h"
-#include "stack/scope.h"
+#include "calls/scope.h"
 #include "stack/stack.h"
-#include "stack/symbol.h"
+#include "symbols/symbol.h"
 
 static Table holders = JM_TABLE("jm.pages.holder", Holder);
 static Index holder_index = JM_INDEX("jm.pages.holder"); // key: account

@@ -18,7 +18,7 @@
 #include "pages/mappings.h"
 #include "pages/processes.h"
 #include "pages/smaps.h"
-#include "stack/scope.h"
+#include "calls/scope.h"
 #include "trace/trace.h"
 
 static ULong smaller(ULong a, ULong b)

@@ -2,7 +2,7 @@
 //
 // Reports that the program ends by exit(), which runs this destructor. After destructors the C library flushes its
 // buffers. _exit() and quick_exit() run no destructor and flush nothing, and the core must not flush for them
-// (valgrind/freeres.h).
+// (host/valgrind/freeres.h).
 
 #include <valgrind/valgrind.h>
 

@@ -7,7 +7,7 @@
 #include "base/client_memory.h"
 #include "base/options.h"
 #include "base/text.h"
-#include "snapshot/region.h"
+#include "events/region.h"
 
 #include "preload/protocol.h"
 

@@ -11,13 +11,13 @@
 #include "stack/stack.h"
 #include "base/options.h"
 #include "base/per_thread.h"
-#include "stack/python.h"
+#include "python/python.h"
 #include "base/stats.h"
-#include "stack/symbol.h"
+#include "symbols/symbol.h"
 #include "stack/thread.h"
 #include "base/table.h"
 #include "trace/trace.h"
-#include "stack/unwind.h"
+#include "unwind/unwind.h"
 
 #define MAX_KEYS (2 * JM_MAX_FRAMES) // Python frames included
 

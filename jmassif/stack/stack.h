@@ -7,7 +7,7 @@
 #define JM_STACK_H
 
 #include "base/compat.h"
-#include "stack/owner.h"
+#include "attribution/owner.h"
 
 typedef UInt NodeId; // starts at 1; 0 means no stack
 

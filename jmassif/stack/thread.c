@@ -9,7 +9,7 @@
 #include "base/options.h"
 #include "base/per_thread.h"
 #include "base/text.h"
-#include "stack/python_thread.h"
+#include "python/thread.h"
 #include "trace/trace.h"
 
 // Limit on threads with frames of their own. A program with a thread per request would fill memory with stacks that are

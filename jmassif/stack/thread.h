@@ -8,7 +8,7 @@
 #define JM_THREAD_H
 
 #include "base/compat.h"
-#include "stack/symbol.h"
+#include "symbols/symbol.h"
 
 // The thread's frame, made on first use.
 FrameId jm_thread_frame(ThreadId tid);

@@ -27,17 +27,17 @@ _MOST_BYTES = 1 << 18  # mutate.c's
 
 # By target: what of the recorder is built in.
 TARGETS: Dict[str, List[str]] = {
-    "elf": ["base/elf.c", "base/client_memory.c"]
-    + [f"stack/{name}.c" for name in ("unwind_table", "dwarf", "unwind_step", "unwind_rule", "code")],
-    "texts": ["base/text.c", "pages/smaps.c", "snapshot/system.c"],
-    "python": ["base/client_memory.c", "stack/python_layout.c"],
+    "elf": ["symbols/elf.c", "base/client_memory.c"]
+    + [f"unwind/{name}.c" for name in ("table", "dwarf", "step", "rule", "code")],
+    "texts": ["base/text.c", "pages/smaps.c", "machine/system.c"],
+    "python": ["base/client_memory.c", "python/layout.c"],
     "frames": [
         "base/checksum.c",
         "base/client_memory.c",
         "base/table.c",
         "base/text.c",
-        "stack/python_code.c",
-        "stack/python_text.c",
+        "python/code.c",
+        "python/text.c",
     ],
 }
 

@@ -58,7 +58,7 @@ def test_a_valgrind_without_its_libraries_is_refused_by_the_library(tmp_path: Pa
 
 def test_the_rules_are_compiled_in_byte_by_byte() -> None:
     program = compile_c(
-        '#include <stdio.h>\ntypedef char HChar;\n#include "stack/owners_rules.h"\n'
+        '#include <stdio.h>\ntypedef char HChar;\n#include "attribution/owners_rules.h"\n'
         "int main(void) { return fputs(jm_owners_rules, stdout) < 0; }\n",
         f"-I{BUILD}/jmassif",
     )

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// jmassif/stack/python_layout.c as a library for its tests: what it needs of Valgrind is a few names, and the memory
+// jmassif/python/layout.c as a library for its tests: what it needs of Valgrind is a few names, and the memory
 // that it reads is this process' own, or rather the one piece of it that the test says.
 
 #define JM_COMPAT_H // in place of the real one
@@ -21,7 +21,7 @@ typedef char HChar;
 #define LIKELY(x) (x)
 #define VG_(name) name
 
-#include "stack/python_layout.c"
+#include "python/layout.c"
 
 static Addr image_start, image_end;
 

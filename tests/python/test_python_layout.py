@@ -140,7 +140,7 @@ def test_no_table_is_read_past_its_end(library: ctypes.CDLL, kind: int) -> None:
 
 
 def field_names() -> List[str]:
-    header = (ROOT / "jmassif" / "stack" / "python_layout.h").read_text()
+    header = (ROOT / "jmassif" / "python" / "layout.h").read_text()
     return re.findall(r"^    (?:UShort|UChar) (\w+);", header, re.MULTILINE)
 
 

@@ -18,7 +18,7 @@ def rows(header: str, table: str) -> List[Tuple[str, ...]]:
     return [tuple(re.split(r",\s*", row)) for row in re.findall(r"\bX\(([^()]+)\)", body.group().split("\n", 1)[1])]
 
 
-KINDS = [(name.strip('"'), side, is_sampled) for _, name, side, is_sampled in rows("base/kind.h", "JM_KINDS")]
+KINDS = [(name.strip('"'), side, is_sampled) for _, name, side, is_sampled in rows("attribution/kind.h", "JM_KINDS")]
 SIDES = {"SIDE_HOST": "host", "SIDE_DEVICE": "device", "SIDE_NONE": None}
 
 

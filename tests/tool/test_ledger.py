@@ -39,7 +39,7 @@ KINDS = kinds()
 PINNED = [
     i for i, name in enumerate(re.findall(r'X\((\w+), "', (SOURCE / "base" / "kind.h").read_text())) if name == "PINNED"
 ][0]
-APP, CACHE = 3, 4  # stack/owner.h
+APP, CACHE = 3, 4  # attribution/owner.h
 
 
 def driver() -> Path:
@@ -47,7 +47,7 @@ def driver() -> Path:
     found = re.search(r"^VG_CPPFLAGS = (.*)$", makefile, re.MULTILINE)
     assert found
     flags = [*found.group(1).split(), "-include", str(BUILD / "jmassif" / "configured.h"), "-I", str(SOURCE)]
-    modules = [SOURCE / name for name in ("ledger/ledger.c", "ledger/narrow.c", "base/table.c", "base/kind.c")]
+    modules = [SOURCE / name for name in ("ledger/ledger.c", "ledger/narrow.c", "base/table.c", "attribution/kind.c")]
     # What is compiled is found again by its flags, and by what the modules say now.
     texts = "".join(path.read_text() for path in sorted(SOURCE.glob("*/*.[ch]")))
     flags += [f"-DSOURCES={hashlib.sha256(texts.encode()).hexdigest()}", *map(str, modules)]

@@ -4,14 +4,14 @@
 // its unwind table are made, their expressions evaluated, and a stack that leads into it is walked.
 
 #include "base/client_memory.h"
-#include "base/elf.h"
+#include "symbols/elf.h"
 #include "shim.h"
-#include "base/looked_at.h"
-#include "stack/code.h"
-#include "stack/core_step.h"
-#include "stack/unwind_rule.h"
-#include "stack/unwind_step.h"
-#include "stack/unwind_table.h"
+#include "symbols/file_pages.h"
+#include "unwind/code.h"
+#include "unwind/core_step.h"
+#include "unwind/rule.h"
+#include "unwind/step.h"
+#include "unwind/table.h"
 
 void jm_looked_at(Addr start, Addr end) {}
 

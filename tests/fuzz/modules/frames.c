@@ -6,12 +6,12 @@
 #include "base/options.h"
 #include "base/stats.h"
 #include "shim.h"
-#include "stack/python_layout.c" // for what 3.13 and later publish, and where
-#include "stack/symbol.h"
-#include "stack/unwind.h"
+#include "python/layout.c" // for what 3.13 and later publish, and where
+#include "symbols/symbol.h"
+#include "unwind/unwind.h"
 
 // The module has one interpreter for a run; each input has its own.
-#include "stack/python.c"
+#include "python/python.c"
 
 Options jm_options = {.python = True};
 

@@ -4,7 +4,7 @@
 
 #include "base/client_memory.h"
 #include "shim.h"
-#include "stack/python_layout.h"
+#include "python/layout.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n)
 {

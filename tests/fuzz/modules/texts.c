@@ -6,7 +6,7 @@
 #include "base/text.h"
 #include "pages/smaps.h"
 #include "shim.h"
-#include "snapshot/system.h"
+#include "machine/system.h"
 
 Options jm_options = {.board_root = "", .low_memory_per_mille = 50};
 

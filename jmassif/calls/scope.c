@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//
+// A stack of API calls for each thread; see scope.h. When a call ends, its growth is added to the enclosing call, so
+// each record covers everything inside its call. Beyond MAX_TOLD records per name, calls are summed instead.
+
+#include "calls/scope.h"
+#include "base/clock.h"
+#include "base/per_thread.h"
+#include "base/stats.h"
+#include "trace/trace.h"
+
+#define MAX_DEPTH 64
+#define MAX_TOLD  64 // records per name; further calls are summed
+
+typedef struct {
+    UInt id;
+    UInt name;
+    Addr sp;
+    ULong begin;
+    Bool is_told;
+    StackBase base;
+    Bool made[N_KINDS];
+    Bool freed;
+    Bool failed;
+    Growth growth[N_KINDS];
+} Scope;
+
+typedef struct {
+    Scope *scopes;
+    UInt depth;
+} ThreadScopes;
+
+typedef struct {
+    UInt name;
+    ULong n_told;
+    ULong n_summed;
+    ULong time;
+    Growth growth[N_KINDS];
+    Bool changed;
+} ScopeSum;
+
+static XArray *sums; // elements are ScopeSum
+static UInt n_scopes;
+static UInt n_threads; // have entered a scope
+
+static void release(ThreadId tid, void *record, ThreadEnd how)
+{
+    ThreadScopes *t = record;
+    if (t->scopes) {
+        VG_(free)(t->scopes);
+        n_threads--;
+    }
+}
+
+static PerThread threads = JM_PER_THREAD("jm.scope", ThreadScopes, release);
+
+static inline ThreadScopes *thread_scopes(ThreadId tid)
+{
+    return JM_OF_THREAD(&threads, ThreadScopes, tid);
+}
+
+static inline Scope *innermost(ThreadId tid)
+{
+    const ThreadScopes *t = jm_per_thread_has_any(&threads) ? thread_scopes(tid) : NULL;
+    return t && t->depth ? &t->scopes[t->depth - 1] : NULL;
+}
+
+static ScopeSum *sum_of(UInt name)
+{
+    if (!sums)
+        sums = VG_(newXA)(VG_(malloc), "jm.scope", VG_(free), sizeof(ScopeSum));
+    for (Word i = 0; i < VG_(sizeXA)(sums); i++) {
+        ScopeSum *s = VG_(indexXA)(sums, i);
+        if (s->name == name)
+            return s;
+    }
+    ScopeSum fresh;
+    VG_(memset)(&fresh, 0, sizeof fresh);
+    fresh.name = name;
+    return VG_(indexXA)(sums, VG_(addToXA)(sums, &fresh));
+}
+
+static void tell(ThreadId tid, const Scope *s, UInt parent)
+{
+    ScopeSum *sum = sum_of(s->name);
+    ULong now = jm_clock_now();
+    if (sum->n_told < MAX_TOLD) {
+        sum->n_told++;
+        jm_trace_scope(s->id, parent, tid, s->begin, now, s->base.node, s->name, s->growth);
+        return;
+    }
+    sum->n_summed++;
+    sum->time += now - s->begin;
+    sum->changed = True;
+    for (Kind k = 0; k < N_KINDS; k++) {
+        sum->growth[k].bytes += s->growth[k].bytes;
+        sum->growth[k].blocks += s->growth[k].blocks;
+    }
+}
+
+// Id of the innermost open scope that will have a record; 0 if there is none.
+static UInt told_around(const ThreadScopes *t)
+{
+    for (UInt depth = t->depth; depth; depth--)
+        if (t->scopes[depth - 1].is_told)
+            return t->scopes[depth - 1].id;
+    return 0;
+}
+
+static void pop(ThreadId tid, Bool has_ended)
+{
+    ThreadScopes *t = thread_scopes(tid);
+    Scope *s = &t->scopes[--t->depth];
+    Scope *outer = t->depth ? &t->scopes[t->depth - 1] : NULL;
+    if (has_ended && s->is_told)
+        tell(tid, s, told_around(t));
+    if (!outer)
+        return;
+    for (Kind k = 0; k < N_KINDS; k++) {
+        outer->growth[k].bytes += s->growth[k].bytes;
+        outer->growth[k].blocks += s->growth[k].blocks;
+        outer->made[k] |= s->made[k];
+    }
+    outer->freed |= s->freed;
+    outer->failed |= s->failed;
+}
+
+// Pop scopes that longjmp or an exception has left. The stack grows down, so a call in progress has a higher stack
+// pointer than its callees.
+static void drop_left(ThreadId tid, Addr sp)
+{
+    ThreadScopes *t = thread_scopes(tid);
+    while (t->depth && t->scopes[t->depth - 1].sp <= sp)
+        pop(tid, False);
+}
+
+void jm_scope_enter(ThreadId tid, UInt name, Addr sp, Bool is_told)
+{
+    ThreadScopes *t = thread_scopes(tid);
+    if (!t->scopes) {
+        t->scopes = VG_(malloc)("jm.scope", MAX_DEPTH * sizeof *t->scopes);
+        n_threads++;
+    }
+    drop_left(tid, sp);
+    if (t->depth == MAX_DEPTH)
+        pop(tid, False);
+    const Scope *outer = innermost(tid);
+    Scope *s = &t->scopes[t->depth++];
+    VG_(memset)(s, 0, sizeof *s);
+    jm_stack_capture_base(tid, outer ? &outer->base : NULL, &s->base);
+    s->id = ++n_scopes;
+    s->name = name;
+    s->sp = sp;
+    s->is_told = is_told;
+    s->begin = jm_clock_now();
+}
+
+void jm_scope_leave(ThreadId tid, UInt name)
+{
+    ThreadScopes *t = thread_scopes(tid);
+    UInt depth = t->depth;
+    while (depth && t->scopes[depth - 1].name != name)
+        depth--;
+    if (!depth)
+        return;
+    while (t->depth > depth)
+        pop(tid, False);
+    pop(tid, True);
+}
+
+UInt jm_scope_depth(ThreadId tid)
+{
+    return jm_per_thread_has_any(&threads) ? thread_scopes(tid)->depth : 0;
+}
+
+UInt jm_scope_current(ThreadId tid)
+{
+    const Scope *s = innermost(tid);
+    return s ? s->id : 0;
+}
+
+NodeId jm_scope_capture(ThreadId tid, Bool *ignored)
+{
+    if (jm_scope_depth(tid))
+        drop_left(tid, VG_(get_SP)(tid) - 1); // the call's own wrapper may capture: keep its scope
+    const Scope *s = innermost(tid);
+    return jm_stack_capture(tid, s ? &s->base : NULL, ignored);
+}
+
+void jm_scope_grow(ThreadId tid, Kind kind, Long bytes, Long blocks)
+{
+    Scope *s = innermost(tid);
+    if (s) {
+        s->growth[kind].bytes += bytes;
+        s->growth[kind].blocks += blocks;
+    }
+}
+
+void jm_scope_mark_made(ThreadId tid, Kind kind)
+{
+    Scope *s = innermost(tid);
+    if (s)
+        s->made[kind] = True;
+}
+
+void jm_scope_mark_freed(ThreadId tid)
+{
+    Scope *s = innermost(tid);
+    if (s)
+        s->freed = True;
+}
+
+void jm_scope_mark_failed(ThreadId tid)
+{
+    Scope *s = innermost(tid);
+    if (s)
+        s->failed = True;
+}
+
+Bool jm_scope_has_made(ThreadId tid, Kind kind)
+{
+    Scope *s = innermost(tid);
+    return s && s->made[kind];
+}
+
+Bool jm_scope_has_freed(ThreadId tid)
+{
+    Scope *s = innermost(tid);
+    return s && s->freed;
+}
+
+Bool jm_scope_has_failed(ThreadId tid)
+{
+    Scope *s = innermost(tid);
+    return s && s->failed;
+}
+
+void jm_scope_write_sums(void)
+{
+    for (Word i = 0; sums && i < VG_(sizeXA)(sums); i++) {
+        ScopeSum *s = VG_(indexXA)(sums, i);
+        if (s->changed)
+            jm_trace_scope_sum(s->name, s->n_summed, s->time, s->growth);
+        s->changed = False;
+    }
+}
+
+void jm_scope_stats(void)
+{
+    jm_stats_row("jm.scope", "threads that have called CUDA or dlopen", n_threads,
+                 n_threads * MAX_DEPTH * sizeof(Scope));
+    jm_stats_row("jm.scope", "threads", VG_N_THREADS, jm_per_thread_bytes(&threads));
+    jm_stats_array("jm.scope", "sums of calls", sums, sizeof(ScopeSum));
+}

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//
+// API calls in progress, for each thread. A scope records the time and stack of its call and the memory that its thread
+// allocated inside, by kind. Two features use it: the start-up waterfall (the cost of cuInit, a context, cudnnCreate),
+// and the completion of stacks that break inside a vendor's library.
+
+#ifndef JM_SCOPE_H
+#define JM_SCOPE_H
+
+#include "base/compat.h"
+#include "attribution/kind.h"
+#include "stack/stack.h"
+
+// Enter a call and capture its stack. `name` is a trace string id. `sp` is the stack pointer, used to detect calls that
+// longjmp or an exception has left. With `is_told`, jm_scope_leave() writes a record or adds to the sum of the name.
+void jm_scope_enter(ThreadId tid, UInt name, Addr sp, Bool is_told);
+
+// Leave the innermost call of that name. Calls inside it are dropped without a record.
+void jm_scope_leave(ThreadId tid, UInt name);
+
+UInt jm_scope_depth(ThreadId tid);
+
+// Id of the innermost call; 0 outside of all calls. Ids increase with the time of entry.
+UInt jm_scope_current(ThreadId tid);
+
+// Capture the thread's stack. If it breaks, complete it from the innermost scope.
+NodeId jm_scope_capture(ThreadId tid, Bool *ignored);
+
+// Add memory that the thread allocated (positive) or freed (negative).
+void jm_scope_grow(ThreadId tid, Kind kind, Long bytes, Long blocks);
+
+// Marks of the innermost scope: a block of the kind has been allocated, freed, or refused. When a scope ends, its marks
+// pass to the enclosing scope: a runtime call contains the driver call that reported the same block, and only one
+// counts.
+void jm_scope_mark_made(ThreadId tid, Kind kind);
+void jm_scope_mark_freed(ThreadId tid);
+void jm_scope_mark_failed(ThreadId tid); // out of memory
+Bool jm_scope_has_made(ThreadId tid, Kind kind);
+Bool jm_scope_has_freed(ThreadId tid);
+Bool jm_scope_has_failed(ThreadId tid);
+
+// Write the sums of calls that are too frequent for records of their own.
+void jm_scope_write_sums(void);
+
+void jm_scope_stats(void); // for --stats=yes (stats.h)
+
+#endif

@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//
+// Keeps the open regions of each thread and selects which are recorded. Totals are written at both ends of a recorded
+// region, so that its maximum is exact.
+
+#include "events/region.h"
+#include "base/clock.h"
+#include "base/per_thread.h"
+#include "events/snapshot.h"
+#include "base/stats.h"
+#include "base/table.h"
+#include "trace/trace.h"
+
+#define MAX_NAMES 8192
+#define MAX_OPEN  4096 // per thread
+#define ALL_TOLD  256  // regions recorded per name; from there on half as many in each doubling of their number
+
+typedef struct {
+    ULong hash;
+    UInt string;   // the name's id in the trace
+    ULong n_begun; // regions begun, or marks set
+    ULong n_ended;
+    ULong time; // total of ended regions
+    Bool has_untold, changed;
+} Name;
+
+typedef struct {
+    RegionName name;
+    Bool is_told;
+    ULong tag;
+    ULong begin;
+} Open;
+
+static Table names = JM_TABLE("jm.region", Name);
+static Index name_index = JM_INDEX("jm.region");
+static Name unnamed; // regions with names beyond MAX_NAMES
+
+static Name *name_at(RegionName id)
+{
+    return jm_table_at(&names, id);
+}
+
+static Name *name_or_unnamed(RegionName id)
+{
+    return id ? name_at(id) : &unnamed;
+}
+
+static ULong name_hash_of(UInt id)
+{
+    return name_at(id)->hash;
+}
+
+RegionName jm_region_name(const HChar *text)
+{
+    ULong hash = jm_trace_text_hash(text);
+    jm_index_reserve(&name_index, name_hash_of);
+    UInt slot = (UInt)hash & name_index.mask;
+    for (; name_index.slots[slot]; slot = (slot + 1) & name_index.mask)
+        if (name_hash_of(name_index.slots[slot]) == hash)
+            return name_index.slots[slot];
+    if (names.n > MAX_NAMES)
+        return 0;
+    RegionName id = jm_table_add(&names);
+    name_at(id)->hash = hash;
+    name_at(id)->string = jm_trace_string(text);
+    name_index.slots[slot] = id;
+    name_index.used++;
+    return id;
+}
+
+// ---- selection of regions ------------------------------------------------------------------------------------
+
+static Bool is_next_told(const Name *name)
+{
+    ULong step = 1;
+    while (name->n_begun / step >= ALL_TOLD)
+        step *= 2;
+    return name->n_begun % step == 0;
+}
+
+// ---- open regions per thread ---------------------------------------------------------------------------------
+
+static void thread_ended(ThreadId tid, void *record, ThreadEnd how);
+
+static PerThread open_of = JM_PER_THREAD("jm.region", XArray *, thread_ended); // arrays of Open, innermost last
+
+static XArray *open_in(ThreadId tid)
+{
+    XArray **open = JM_OF_THREAD(&open_of, XArray *, tid);
+    if (!*open)
+        *open = VG_(newXA)(VG_(malloc), "jm.region", VG_(free), sizeof(Open));
+    return *open;
+}
+
+Bool jm_region_is_name(UWord id)
+{
+    return id > 0 && id < names.n;
+}
+
+void jm_region_mark(RegionName id)
+{
+    Name *name = name_or_unnamed(id);
+    if (id && is_next_told(name))
+        jm_trace_mark(jm_clock_now(), name->string);
+    name->n_begun++;
+}
+
+void jm_region_begin(ThreadId tid, RegionName id, ULong tag)
+{
+    XArray *open = open_in(tid);
+    if (VG_(sizeXA)(open) >= MAX_OPEN) {
+        unnamed.n_begun++;
+        return;
+    }
+    Name *name = name_or_unnamed(id);
+    Open fresh = {id, id && is_next_told(name), tag, jm_clock_now()};
+    name->n_begun++;
+    VG_(addToXA)(open, &fresh);
+    if (!fresh.is_told) {
+        name->has_untold = True;
+        return;
+    }
+    jm_snapshot_write_totals(fresh.begin);
+    jm_trace_region(True, fresh.begin, tid, name->string);
+}
+
+static Bool is_inside(XArray *open, Word at, RegionName name)
+{
+    while (at-- > 0)
+        if (((const Open *)VG_(indexXA)(open, at))->name == name)
+            return True;
+    return False;
+}
+
+static void end_at(ThreadId tid, Word at)
+{
+    XArray *open = open_in(tid);
+    Open ended = *(Open *)VG_(indexXA)(open, at);
+    VG_(removeIndexXA)(open, at);
+    Name *name = name_or_unnamed(ended.name);
+    ULong now = jm_clock_now();
+    name->n_ended++;
+    if (!is_inside(open, at, ended.name)) // a region of the same name includes this time already
+        name->time += now - ended.begin;
+    name->changed = True;
+    if (!ended.is_told)
+        return;
+    jm_snapshot_write_totals(now);
+    jm_trace_region(False, now, tid, name->string);
+}
+
+// Ends the open regions of a thread that exits. Regions stay open if the program ends inside them; in a forked child
+// the regions left by other threads are the parent's.
+static void thread_ended(ThreadId tid, void *record, ThreadEnd how)
+{
+    XArray *open = *(XArray **)record;
+    if (!open)
+        return;
+    for (Word i = VG_(sizeXA)(open); how == THREAD_EXITED && i-- > 0;)
+        end_at(tid, i);
+    VG_(deleteXA)(open);
+}
+
+// Ends the innermost region for which `is_meant` is true; there may be no such region.
+static void end_innermost(ThreadId tid, Bool (*is_meant)(const Open *region, ULong what), ULong what)
+{
+    XArray *open = open_in(tid);
+    for (Word i = VG_(sizeXA)(open); i-- > 0;)
+        if (is_meant(VG_(indexXA)(open, i), what)) {
+            end_at(tid, i);
+            return;
+        }
+}
+
+static Bool has_name(const Open *region, ULong name)
+{
+    return region->name == name;
+}
+
+static Bool has_tag(const Open *region, ULong tag)
+{
+    return region->tag == tag;
+}
+
+void jm_region_end_named(ThreadId tid, RegionName name)
+{
+    end_innermost(tid, has_name, name);
+}
+
+void jm_region_end_tagged(ThreadId tid, ULong tag)
+{
+    end_innermost(tid, has_tag, tag);
+}
+
+UInt jm_region_depth(ThreadId tid, ULong tag)
+{
+    XArray *open = open_in(tid);
+    UInt depth = 0;
+    for (Word i = 0; i < VG_(sizeXA)(open); i++)
+        depth += ((Open *)VG_(indexXA)(open, i))->tag == tag;
+    return depth;
+}
+
+void jm_region_write_sums(void)
+{
+    for (RegionName id = 1; id < names.n; id++) {
+        Name *name = name_at(id);
+        if (name->has_untold && name->changed)
+            jm_trace_region_sum(name->string, name->n_ended, name->time);
+        name->changed = False;
+    }
+    if (unnamed.n_begun)
+        jm_trace_counter("regions-left-out", unnamed.n_begun);
+}
+
+void jm_region_stats(void)
+{
+    jm_stats_table("names of regions", &names);
+    jm_stats_index(&name_index);
+    jm_stats_row("jm.region", "threads", VG_N_THREADS, jm_per_thread_bytes(&open_of));
+}

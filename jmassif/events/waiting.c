@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//
+// Recognises system calls that block, by number and arguments; see waiting.h. A wrong answer costs a few microseconds,
+// or the last changes of a killed program.
+
+#include "events/waiting.h"
+#include "base/client_memory.h"
+#include "base/kernel.h"
+
+// uapi/asm-generic/poll.h, futex.h, wait.h, time.h
+#define POLL_IN            1
+#define POLL_OUT           4
+#define FUTEX_COMMAND      0x7f
+#define FUTEX_WAIT         0
+#define FUTEX_LOCK_PI      6
+#define FUTEX_WAIT_BITSET  9
+#define FUTEX_WAIT_REQUEUE 11
+#define FUTEX_LOCK_PI2     13
+#define WAIT_NO_HANG       1
+#define SLEEP_UNTIL        1
+
+static Bool would_wait(UWord fd, UShort events)
+{
+    struct {
+        Int fd;
+        UShort events, happened;
+    } asked = {(Int)fd, events, 0};
+    struct vki_timespec at_once = {0, 0};
+    return jm_kernel_call(__NR_ppoll, (UWord)&asked, 1, (UWord)&at_once, 0, sizeof(ULong)) == 0;
+}
+
+// `duration` points to a timespec or a timeval; NULL means forever.
+static Bool is_long(Addr duration, UWord per_ms)
+{
+    UWord seconds, fraction;
+    return !jm_read_word(duration, &seconds) || !jm_read_word(duration + sizeof(UWord), &fraction) || seconds ||
+           fraction >= LONG_WAIT_MS * per_ms;
+}
+
+// Sleeps to an absolute time, as the C library and Python do.
+static Bool is_far(UWord clock, Addr moment)
+{
+    struct vki_timespec now;
+    UWord seconds, fraction;
+    if (jm_kernel_call(__NR_clock_gettime, clock, (UWord)&now, 0, 0, 0) != 0 || !jm_read_word(moment, &seconds) ||
+        !jm_read_word(moment + sizeof(UWord), &fraction))
+        return True;
+    return ((Long)seconds - (Long)now.tv_sec) * 1000 + ((Long)fraction - (Long)now.tv_nsec) / 1000000 >= LONG_WAIT_MS;
+}
+
+static Bool is_futex_wait(const UWord *args)
+{
+    UInt value;
+    switch (args[1] & FUTEX_COMMAND) {
+    case FUTEX_WAIT:
+    case FUTEX_WAIT_BITSET:
+    case FUTEX_WAIT_REQUEUE:
+        // The call returns at once if the value differs.
+        return jm_read_uint(args[0], &value) && value == (UInt)args[2] &&
+               ((args[1] & FUTEX_COMMAND) != FUTEX_WAIT || is_long(args[3], 1000000));
+    case FUTEX_LOCK_PI:
+    case FUTEX_LOCK_PI2:
+        return True;
+    default:
+        return False;
+    }
+}
+
+Bool jm_waiting_is_certain(UInt number, const UWord *args)
+{
+    switch (number) {
+    case __NR_nanosleep:
+        return is_long(args[0], 1000000);
+    case __NR_clock_nanosleep:
+        return args[1] & SLEEP_UNTIL ? is_far(args[0], args[2]) : is_long(args[2], 1000000);
+#ifdef __NR_pause
+    case __NR_pause:
+#endif
+    case __NR_rt_sigsuspend:
+        return True;
+    default:
+        return False;
+    }
+}
+
+Bool jm_waiting_is_likely(UInt number, const UWord *args)
+{
+    switch (number) {
+    case __NR_read:
+    case __NR_readv:
+    case __NR_recvfrom:
+    case __NR_recvmsg:
+    case __NR_accept:
+    case __NR_accept4:
+        return would_wait(args[0], POLL_IN);
+    case __NR_write:
+    case __NR_writev:
+    case __NR_sendto:
+    case __NR_sendmsg:
+        return would_wait(args[0], POLL_OUT);
+    case __NR_futex:
+        return is_futex_wait(args);
+    case __NR_wait4:
+        return !(args[2] & WAIT_NO_HANG);
+    case __NR_waitid:
+        return !(args[3] & WAIT_NO_HANG);
+    case __NR_ppoll:
+        return is_long(args[2], 1000000);
+    case __NR_pselect6:
+        return is_long(args[4], 1000000);
+    case __NR_epoll_pwait:
+#ifdef __NR_epoll_wait
+    case __NR_epoll_wait:
+#endif
+        return (Int)args[3] < 0 || (Int)args[3] >= LONG_WAIT_MS;
+#ifdef __NR_poll
+    case __NR_poll:
+        return (Int)args[2] < 0 || (Int)args[2] >= LONG_WAIT_MS;
+#endif
+#ifdef __NR_select
+    case __NR_select:
+        return is_long(args[4], 1000);
+#endif
+    case __NR_rt_sigtimedwait:
+    case __NR_flock:
+    case __NR_semtimedop:
+    case __NR_msgrcv:
+    case __NR_mq_timedreceive:
+        return True;
+    default:
+        return False;
+    }
+}

@@ -1,0 +1,319 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//
+// Writes the manifest; see manifest.h. The board's facts come from files of L4T and of dpkg, below --board-root if the
+// program runs in a container.
+
+#include "machine/manifest.h"
+#include "base/clock.h"
+#include "base/options.h"
+#include "base/text.h"
+#include "trace/trace.h"
+
+static void write_command(void)
+{
+    // --anonymize keeps only the program's name: arguments contain paths, tokens and names of data sets.
+    SizeT size = VG_(strlen)(VG_(args_the_exename)) + 1;
+    for (Word i = 0; i < VG_(sizeXA)(VG_(args_for_client)); i++)
+        size += VG_(strlen)(*(HChar **)VG_(indexXA)(VG_(args_for_client), i)) + 1;
+    HChar *text = VG_(malloc)("jm.manifest", size);
+    VG_(strcpy)(text, jm_options.anonymize ? VG_(basename)(VG_(args_the_exename)) : VG_(args_the_exename));
+    HChar *end = text + VG_(strlen)(text); // not strcat: there may be a hundred thousand arguments
+    for (Word i = 0; !jm_options.anonymize && i < VG_(sizeXA)(VG_(args_for_client)); i++) {
+        const HChar *argument = *(HChar **)VG_(indexXA)(VG_(args_for_client), i);
+        *end++ = ' ';
+        VG_(strcpy)(end, argument);
+        end += VG_(strlen)(argument);
+    }
+    jm_trace_manifest("command", text);
+    VG_(free)(text);
+}
+
+// Path of a file that describes the board. Overwritten by the next call.
+static const HChar *of_board(const HChar *path)
+{
+    static HChar found[4096];
+    VG_(snprintf)(found, sizeof found, "%s%s", jm_options.board_root, path);
+    return found;
+}
+
+// Writes a file's first line as the value of `key`.
+static void write_first_line(const HChar *key, const HChar *path)
+{
+    HChar *text = jm_text_read_file(path, 4096);
+    if (!text)
+        return;
+    HChar *end = VG_(strchr)(text, '\n');
+    if (end)
+        *end = 0;
+    if (*text)
+        jm_trace_manifest(key, text);
+    VG_(free)(text);
+}
+
+// /etc/nv_tegra_release: "# R32 (release), REVISION: 7.1, GCID: …" is L4T 32.7.1.
+static void write_l4t(void)
+{
+    HChar *text = jm_text_read_file(of_board("/etc/nv_tegra_release"), 4096);
+    HChar *major = text ? VG_(strstr)(text, "R") : NULL;
+    HChar *revision = text ? VG_(strstr)(text, "REVISION: ") : NULL;
+    if (major && revision) {
+        HChar shown[64];
+        HChar *end = VG_(strchr)(revision, ',');
+        if (end)
+            *end = 0;
+        VG_(snprintf)(shown, sizeof shown, "%llu.%s", VG_(strtoull10)(major + 1, NULL), revision + 10);
+        jm_trace_manifest("l4t", shown);
+    }
+    if (text)
+        VG_(free)(text);
+}
+
+// Packages that identify the software stack: globs over dpkg's package names.
+static const HChar *const packages[] = {"nvidia-jetpack", "nvidia-l4t-core",   "nvidia-l4t-cuda", "cuda-cudart-[0-9]*",
+                                        "cuda-runtime-*", "cuda-toolkit-*",    "libcudnn[0-9]*",  "libnvinfer[0-9]*",
+                                        "tensorrt",       "libcublas*",        "python3-torch*",  "libtorch*",
+                                        "python3-numpy",  "python3.*-minimal", "libc6",           NULL};
+
+typedef struct {
+    HChar name[128];
+    Bool is_wanted;
+    Bool is_installed;
+} DpkgEntry;
+
+static void dpkg_line(const HChar *line, void *context)
+{
+    DpkgEntry *entry = context;
+    if (VG_(strncmp)(line, "Package: ", 9) == 0) {
+        VG_(strlcpy)(entry->name, line + 9, sizeof entry->name);
+        entry->is_wanted = entry->is_installed = False;
+        for (UInt i = 0; packages[i]; i++)
+            entry->is_wanted |= jm_text_matches(packages[i], entry->name);
+        if (VG_(strstr)(entry->name, "-dev") || VG_(strstr)(entry->name, "-doc") || VG_(strstr)(entry->name, "-test"))
+            entry->is_wanted = False;
+    } else if (VG_(strncmp)(line, "Status: ", 8) == 0) {
+        entry->is_installed = VG_(strstr)(line, " installed") != NULL;
+    } else if (VG_(strncmp)(line, "Version: ", 9) == 0 && entry->is_wanted && entry->is_installed) {
+        HChar key[160];
+        VG_(snprintf)(key, sizeof key, "package.%s", entry->name);
+        jm_trace_manifest(key, line + 9);
+    }
+}
+
+#define MOST_NAME 100
+
+// True for a NAME of the format. Others cannot be keys.
+static Bool is_name(const HChar *text, SizeT n)
+{
+    for (SizeT i = 0; i < n; i++)
+        if (!VG_(isdigit)(text[i]) && text[i] != '_' && text[i] != '.' && !(text[i] >= 'A' && text[i] <= 'Z') &&
+            !(text[i] >= 'a' && text[i] <= 'z'))
+            return False;
+    return n > 0 && n <= MOST_NAME;
+}
+
+// Environment variables written so far. The limit keeps programs that ask for ever new names from filling the trace.
+#define MOST_VARIABLES 256
+
+static struct {
+    HChar name[MOST_NAME + 1];
+    ULong hash; // hash of the value; 0 if unset
+} variables[MOST_VARIABLES];
+static UInt n_variables;
+
+static void write_variable(const HChar *name, SizeT n, const HChar *value)
+{
+    if (!is_name(name, n))
+        return;
+    const ULong hash = value ? jm_trace_text_hash(value) : 0;
+    UInt i = 0;
+    while (i < n_variables && !(VG_(strncmp)(variables[i].name, name, n) == 0 && !variables[i].name[n]))
+        i++;
+    if (i == MOST_VARIABLES)
+        return;
+    if (i == n_variables) {
+        VG_(strncpy)(variables[i].name, name, n);
+        n_variables++;
+    }
+    if (variables[i].hash == hash)
+        return;
+    variables[i].hash = hash;
+    HChar key[MOST_NAME + 8];
+    VG_(snprintf)(key, sizeof key, "env.%s", variables[i].name);
+    jm_trace_manifest_paths(key, value ? value : "");
+}
+
+static void write_environment(void)
+{
+    static const HChar *const prefixes[] = {"CUDA_",         "PYTORCH_",         "CUDNN_", "CUBLAS_",
+                                            "PYTHONMALLOC=", "OMP_NUM_THREADS=", NULL};
+    for (HChar **e = VG_(client_envp); e && *e; e++) {
+        const HChar *equals = VG_(strchr)(*e, '=');
+        for (UInt i = 0; equals && prefixes[i]; i++)
+            if (VG_(strncmp)(*e, prefixes[i], VG_(strlen)(prefixes[i])) == 0)
+                write_variable(*e, equals - *e, equals + 1);
+    }
+}
+
+void jm_manifest_variable(const HChar *name, const HChar *value)
+{
+    write_variable(name, VG_(strlen)(name), value);
+}
+
+static void meminfo_line(const HChar *line, void *context)
+{
+    jm_text_labelled_bytes(line, "MemTotal", context);
+}
+
+static void cpuinfo_line(const HChar *line, void *context)
+{
+    if (VG_(strncmp)(line, "processor\t", 10) == 0)
+        ++*(UInt *)context;
+}
+
+// Converts days since 1970 to a date (H. Hinnant, "chrono-compatible low-level date algorithms", public domain
+// formula).
+static void write_start(void)
+{
+    ULong ms = jm_clock_start_unix_ms();
+    ULong seconds = ms / 1000, days = seconds / 86400 + 719468;
+    ULong era = days / 146097, day_of_era = days % 146097;
+    ULong year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36524 - day_of_era / 146096) / 365;
+    ULong day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    ULong shifted_month = (5 * day_of_year + 2) / 153;
+    ULong day = day_of_year - (153 * shifted_month + 2) / 5 + 1;
+    ULong month = shifted_month < 10 ? shifted_month + 3 : shifted_month - 9;
+    ULong year = year_of_era + era * 400 + (month <= 2);
+    HChar text[40];
+    VG_(snprintf)
+    (text, sizeof text, "%04llu-%02llu-%02lluT%02llu:%02llu:%02lluZ", year, month, day, seconds / 3600 % 24,
+     seconds / 60 % 60, seconds % 60);
+    jm_trace_manifest("start", text);
+    jm_trace_manifest_uint("start-unix-ms", ms);
+}
+
+static Bool is_tegra(void)
+{
+    struct vg_stat st;
+    return !sr_isError(VG_(stat)(of_board("/etc/nv_tegra_release"), &st)) ||
+           !sr_isError(VG_(stat)(of_board("/sys/module/tegra_fuse"), &st));
+}
+
+// The reporter uses these values as its defaults.
+static void write_options(void)
+{
+    HChar text[64];
+    // Two decimals are enough for a percentage, and the tool's printf has no floating point.
+    UInt hundredths = (UInt)(jm_options.threshold * 100 + 0.5);
+    VG_(snprintf)(text, sizeof text, "%u.%02u", hundredths / 100, hundredths % 100);
+    jm_trace_manifest("option.threshold", text);
+    jm_trace_manifest_uint("option.detailed-freq", jm_options.detailed_freq);
+    jm_trace_manifest_uint("option.max-snapshots", jm_options.max_snapshots);
+    jm_trace_manifest_uint("option.depth", jm_options.depth);
+    jm_trace_manifest_uint("option.heap-admin", jm_options.heap_admin);
+    jm_trace_manifest("option.driver", jm_options.driver ? "yes" : "no");
+    jm_trace_manifest("option.heap", jm_options.heap ? "yes" : "no");
+    jm_trace_manifest("option.nvtx", jm_options.nvtx ? "yes" : "no");
+    jm_trace_manifest("option.pages", jm_options.pages ? "yes" : "no");
+    jm_trace_manifest("option.python", jm_options.python ? "auto" : "no");
+    jm_trace_manifest("option.low-footprint", jm_options.low_footprint ? "yes" : "no");
+    jm_trace_manifest("option.stacks", jm_options.stacks ? "yes" : "no");
+    jm_trace_manifest("option.threads", jm_options.threads ? "yes" : "no");
+    jm_trace_manifest_uint("option.large", jm_options.large_bytes);
+}
+
+void jm_manifest_write(void)
+{
+    write_command();
+    jm_trace_manifest_uint("pid", VG_(getpid)());
+    jm_trace_manifest_uint("ppid", VG_(getppid)());
+    write_start();
+    static const HChar *const units[] = {"ms", "i", "B"};
+    jm_trace_manifest("time-unit", units[jm_options.time_unit]);
+    // Guessed from the board, until a device query says whether the GPU is integrated.
+    Bool unified = jm_options.memory == MEMORY_UNIFIED || (jm_options.memory == MEMORY_AUTO && is_tegra());
+    jm_trace_manifest("memory", unified ? "unified" : "discrete");
+    if (!jm_options.anonymize) {
+        jm_trace_manifest("cwd", VG_(get_startup_wd)());
+        write_first_line("host", "/proc/sys/kernel/hostname");
+        if (VG_(getenv)("USER"))
+            jm_trace_manifest("user", VG_(getenv)("USER"));
+    }
+    jm_trace_manifest("jmassif", PACKAGE_VERSION);
+    jm_trace_manifest("valgrind", JM_VALGRIND_VERSION);
+#if defined(VGA_arm64)
+    jm_trace_manifest("arch", "arm64");
+#else
+    jm_trace_manifest("arch", "amd64");
+#endif
+    write_first_line("kernel", "/proc/sys/kernel/osrelease");
+    jm_trace_manifest_uint("page-size", VKI_PAGE_SIZE);
+    ULong mem_total = 0;
+    if (jm_text_each_line("/proc/meminfo", meminfo_line, &mem_total))
+        jm_trace_manifest_uint("mem-total-bytes", mem_total);
+    UInt cpus = 0;
+    if (jm_text_each_line("/proc/cpuinfo", cpuinfo_line, &cpus) && cpus)
+        jm_trace_manifest_uint("cpus", cpus);
+    write_first_line("board", of_board("/proc/device-tree/model"));
+    write_l4t();
+    DpkgEntry entry;
+    VG_(memset)(&entry, 0, sizeof entry);
+    // In a container the board's packages are L4T's, but the program uses the container's own, so
+    // these come last.
+    if (*jm_options.board_root)
+        jm_text_each_line(of_board("/var/lib/dpkg/status"), dpkg_line, &entry);
+    jm_text_each_line("/var/lib/dpkg/status", dpkg_line, &entry);
+    write_environment();
+    write_options();
+}
+
+// Writes the part of `text` after `prefix`, if it is a version.
+static void write_version_after(const HChar *key, const HChar *text, const HChar *prefix)
+{
+    const HChar *at = VG_(strstr)(text, prefix);
+    if (!at || !VG_(isdigit)(at[VG_(strlen)(prefix)]))
+        return;
+    HChar version[64];
+    VG_(strlcpy)(version, at + VG_(strlen)(prefix), sizeof version);
+    HChar *suffix = VG_(strstr)(version, ".so");
+    if (suffix)
+        *suffix = 0;
+    jm_trace_manifest(key, version);
+}
+
+// A wheel has torch/version.py beside the library's folder, with a line "__version__ = '1.10.0'".
+static void torch_version_line(const HChar *line, void *context)
+{
+    if (VG_(strncmp)(line, "__version__", 11) != 0)
+        return;
+    const HChar *quote = VG_(strpbrk)((HChar *)line, "'\"");
+    if (!quote)
+        return;
+    HChar version[64];
+    VG_(strlcpy)(version, quote + 1, sizeof version);
+    HChar *end = VG_(strpbrk)(version, "'\"");
+    if (end)
+        *end = 0;
+    jm_trace_manifest("pytorch", version);
+    *(Bool *)context = True;
+}
+
+void jm_manifest_object(const HChar *soname, const HChar *path)
+{
+    const HChar *name = VG_(basename)(path);
+    if (VG_(strncmp)(name, "python", 6) == 0)
+        write_version_after("python", name, "python");
+    else if (VG_(strncmp)(name, "libpython", 9) == 0)
+        write_version_after("python", name, "libpython");
+    else if (VG_(strncmp)(name, "libtorch_cpu.so", 15) == 0) {
+        HChar version_py[4096];
+        Bool found = False;
+        SizeT n = name - path;
+        if (n + 20 < sizeof version_py) {
+            VG_(strncpy)(version_py, path, n);
+            VG_(strcpy)(version_py + n, "../version.py");
+            jm_text_each_line(version_py, torch_version_line, &found);
+        }
+        if (!found && soname)
+            write_version_after("pytorch", soname, "libtorch_cpu.so.");
+    }
+}

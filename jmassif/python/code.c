@@ -1,0 +1,303 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//
+// Turn code objects into frames; see code.h. A code object can be freed and replaced by another at the same
+// address, and generated code (exec in a loop) even puts its names and lines at the addresses of the code before it. So
+// the fields that identify a code object are cached and compared, as far as that is cheap.
+
+#include "python/code.h"
+#include "base/checksum.h"
+#include "base/client_memory.h"
+#include "base/stats.h"
+#include "python/text.h"
+#include "symbols/symbol.h"
+#include "trace/trace.h"
+
+#define MAX_NAME       4096 // PATH_MAX
+#define MAX_LINE_TABLE (1u << 20)
+
+static struct {
+    const PythonLayout *layout;
+    Addr type;  // PyCode_Type; 0 if unknown
+    SizeT head; // bytes of a code object up to the last field that is read
+} code_objects;
+
+static ULong n_unreadable;
+
+SizeT jm_python_end_of(const UShort *fields, UInt n)
+{
+    SizeT end = 0;
+    for (UInt i = 0; i < n; i++)
+        if (end < fields[i] + sizeof(Addr))
+            end = fields[i] + sizeof(Addr);
+    return end;
+}
+
+void jm_python_code_start(const PythonLayout *l, Addr type)
+{
+    const UShort fields[] = {l->code_firstlineno, l->code_filename, l->code_name, l->code_lines, l->code_bytes};
+    code_objects.layout = l;
+    code_objects.type = type;
+    code_objects.head = jm_python_end_of(fields, sizeof fields / sizeof fields[0]);
+}
+
+// ---- identity of a code object -------------------------------------------------------------------------------
+
+#define OBJECT_TYPE 8
+#define BYTES_DATA  32
+
+// str and bytes have their length at the same offset.
+#define OBJECT_LENGTH JM_STR_LENGTH
+
+// A str, or the line table's bytes.
+typedef struct {
+    Addr object;
+    Str contents;
+    const ULong *end; // end of the contents
+    ULong last[2];    // two words before the end; of short contents they reach into the object's header, harmlessly
+} Part;
+
+typedef struct {
+    Part file, name, lines;
+    Int first_line;
+    Bool is_generated; // made by exec
+    ULong mark;        // checksum of all contents
+    ULong mappings;    // jm_n_forgotten when all of it was last readable
+} CodeHead;
+
+static Bool is_code(Addr object)
+{
+    UWord type;
+    return !(object & 7) && jm_read_word(object + OBJECT_TYPE, &type) &&
+           (!code_objects.type || type == code_objects.type);
+}
+
+static void set_end(Part *part)
+{
+    part->end = (const ULong *)(part->contents.data + part->contents.length * part->contents.width);
+    part->last[0] = part->end[-1];
+    part->last[1] = part->end[-2];
+}
+
+static Bool read_str(Addr object, Part *part)
+{
+    part->object = object;
+    if (!jm_python_find_str(code_objects.layout, object, &part->contents))
+        return False;
+    set_end(part);
+    return True;
+}
+
+static Bool read_lines(Addr object, Part *part)
+{
+    *part = (Part){.object = object, .contents = {.data = object + BYTES_DATA, .width = 1}};
+    UWord *length = &part->contents.length;
+    if (!jm_read_word(object + OBJECT_LENGTH, length) || *length > MAX_LINE_TABLE ||
+        !jm_is_readable(object, BYTES_DATA + *length))
+        return False;
+    set_end(part);
+    return True;
+}
+
+static ULong mark_part(ULong mark, const Part *part)
+{
+    const Str *contents = &part->contents;
+    return jm_checksum((const void *)contents->data, contents->length * contents->width, mark + contents->width);
+}
+
+static ULong mark_of(const CodeHead *h)
+{
+    return mark_part(mark_part(mark_part((UInt)h->first_line, &h->file), &h->name), &h->lines);
+}
+
+static Bool is_frozen(const Str *file)
+{
+    static const HChar frozen[] = "<frozen ";
+    return file->width == 1 && file->length >= sizeof frozen - 1 &&
+           VG_(memcmp)((const void *)file->data, frozen, sizeof frozen - 1) == 0;
+}
+
+static Bool read_head(Addr code, CodeHead *h)
+{
+    const PythonLayout *l = code_objects.layout;
+    if (!jm_is_readable(code, code_objects.head) || !is_code(code))
+        return False;
+    if (!read_str(*(Addr *)(code + l->code_filename), &h->file) ||
+        !read_str(*(Addr *)(code + l->code_name), &h->name) || !read_lines(*(Addr *)(code + l->code_lines), &h->lines))
+        return False;
+    // The file of exec's code is <string> or <something with a counter>. Frozen modules are not generated.
+    const Str *file = &h->file.contents;
+    h->is_generated = file->length && *(const UChar *)file->data == '<' && !is_frozen(file);
+    h->first_line = *(Int *)(code + l->code_firstlineno);
+    h->mark = mark_of(h);
+    h->mappings = jm_n_forgotten;
+    return True;
+}
+
+static inline Bool part_can_be_read(const Part *part)
+{
+    return jm_is_readable(part->object, (Addr)part->end - part->object);
+}
+
+static Bool can_be_read(CodeHead *h, Addr code)
+{
+    if (LIKELY(h->mappings == jm_n_forgotten))
+        return True;
+    if (!jm_is_readable(code, code_objects.head) || !part_can_be_read(&h->file) || !part_can_be_read(&h->name) ||
+        !part_can_be_read(&h->lines))
+        return False;
+    h->mappings = jm_n_forgotten;
+    return True;
+}
+
+// Nonzero if the length or the end has changed. Differences are combined with |, because successive comparisons would
+// wait for each other.
+static inline ULong difference(const Part *part)
+{
+    return (*(const UWord *)(part->object + OBJECT_LENGTH) ^ part->contents.length) | (part->end[-1] ^ part->last[0]) |
+           (part->end[-2] ^ part->last[1]);
+}
+
+// True if the code object at this address is still the same. If the last walk saw it, a replacement must have been made
+// without any allocation in between, so comparing addresses, lengths and ends of its parts suffices. Otherwise compare
+// checksums of all contents. Generated code is always compared in full: new code lies at the same address with the same
+// length.
+static Bool is_still(CodeHead *h, Addr code, Bool was_on_stack)
+{
+    const PythonLayout *l = code_objects.layout;
+    if (!can_be_read(h, code) || !is_code(code))
+        return False;
+    if (*(Addr *)(code + l->code_filename) != h->file.object || *(Addr *)(code + l->code_name) != h->name.object ||
+        *(Addr *)(code + l->code_lines) != h->lines.object || *(Int *)(code + l->code_firstlineno) != h->first_line)
+        return False;
+    const ULong differs = difference(&h->file) | difference(&h->name) | difference(&h->lines);
+    return !differs && ((was_on_stack && !h->is_generated) || mark_of(h) == h->mark);
+}
+
+// ---- frames --------------------------------------------------------------------------------------------------
+
+// The frame of an instruction.
+typedef struct {
+    Addr code;
+    Int at;
+    FrameId frame; // 0 if hidden
+    ULong mark;
+} KnownCode;
+
+static Table known_code = JM_TABLE("jm.python", KnownCode);
+static Index known_code_index = JM_INDEX("jm.python");
+
+static ULong code_hash(Addr code, Int at)
+{
+    return jm_hash(code + ((ULong)(UInt)at << 40));
+}
+
+static ULong known_code_hash_of(UInt id)
+{
+    const KnownCode *k = jm_table_at(&known_code, id);
+    return code_hash(k->code, k->at);
+}
+
+static FrameId make_frame(const CodeHead *h, Int at)
+{
+    static HChar file[MAX_NAME], name[MAX_NAME];
+    // Since 3.13 a call of a class runs a frame that cleans up after __init__. It has no line, and one string for all
+    // its names; hide it.
+    if (h->file.object == h->name.object && h->first_line == 0)
+        return 0;
+    jm_python_copy_str(&h->file.contents, file, sizeof file);
+    jm_python_copy_str(&h->name.contents, name, sizeof name);
+    const Str *lines = &h->lines.contents;
+    return jm_symbol_python_frame(
+        name, file,
+        jm_python_line(code_objects.layout->lines, (const UChar *)lines->data, lines->length, h->first_line, at));
+}
+
+static FrameId find_frame(Addr code, Int at, const CodeHead *h)
+{
+    jm_index_reserve(&known_code_index, known_code_hash_of);
+    UInt slot = (UInt)code_hash(code, at) & known_code_index.mask;
+    KnownCode *k = NULL;
+    while (known_code_index.slots[slot]) {
+        KnownCode *other = jm_table_at(&known_code, known_code_index.slots[slot]);
+        if (other->code == code && other->at == at) {
+            if (other->mark == h->mark)
+                return other->frame;
+            k = other; // stale: replace it
+            break;
+        }
+        slot = (slot + 1) & known_code_index.mask;
+    }
+    if (!k) {
+        UInt id = jm_table_add(&known_code);
+        k = jm_table_at(&known_code, id);
+        known_code_index.slots[slot] = id;
+        known_code_index.used++;
+    }
+    *k = (KnownCode){code, at, make_frame(h, at), h->mark};
+    return k->frame;
+}
+
+// ---- cache of recent code ------------------------------------------------------------------------------------
+
+RecentCode jm_recent_code[1u << JM_RECENT_CODE_BITS];
+ULong jm_python_walk;
+
+static CodeHead recent_heads[1u << JM_RECENT_CODE_BITS]; // parallel to jm_recent_code
+
+void jm_python_code_begin(void)
+{
+    jm_python_walk++;
+}
+
+// The entry of this code object, or the less recently used of its two entries.
+static UInt place_of(Addr code)
+{
+    const UInt place = jm_recent_code_place(code);
+    const RecentCode *two = &jm_recent_code[place];
+    if (two[0].code == code || two[1].code == code)
+        return place + (two[0].code != code);
+    return place + (two[1].walk < two[0].walk);
+}
+
+FrameId jm_python_code_look_at(Addr code, Int at)
+{
+    const UInt place = place_of(code);
+    RecentCode *recent = &jm_recent_code[place];
+    CodeHead *head = &recent_heads[place];
+    const Bool is_known = recent->code == code &&
+                          (recent->walk == jm_python_walk || is_still(head, code, recent->walk == jm_python_walk - 1));
+    if (!is_known) {
+        *recent = (RecentCode){0};
+        if (!read_head(code, head)) {
+            n_unreadable++;
+            return 0;
+        }
+        const FrameId only = find_frame(code, at, head);
+        *recent = (RecentCode){code, jm_python_walk, {at, at}, {only, only}};
+        return only;
+    }
+    recent->walk = jm_python_walk;
+    const FrameId *frame = jm_recent_frame(recent, at);
+    if (frame)
+        return *frame;
+    recent->at[1] = recent->at[0];
+    recent->frames[1] = recent->frames[0];
+    recent->at[0] = at;
+    recent->frames[0] = find_frame(code, at, head);
+    return recent->frames[0];
+}
+
+// ---- the rest ------------------------------------------------------------------------------------------------
+
+ULong jm_python_code_unreadable(void)
+{
+    return n_unreadable;
+}
+
+void jm_python_code_stats(void)
+{
+    jm_stats_table("places in Python code", &known_code);
+    jm_stats_index(&known_code_index);
+    jm_stats_row("static", "Python functions met lately", 1u << JM_RECENT_CODE_BITS,
+                 sizeof jm_recent_code + sizeof recent_heads);
+}

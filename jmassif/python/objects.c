@@ -1,0 +1,315 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//
+// Read CPython's objects at the offsets of its headers; see objects.h. PyObject, PyTypeObject, lists, tuples and
+// the head of a dictionary are unchanged since 3.6 (Include/cpython/object.h, listobject.h, tupleobject.h,
+// dictobject.h). Others depend on the release: the collector's heads (3.7, 3.8), dictionary keys (3.11), and storage of
+// attributes (3.11, 3.12, 3.13). The collector's lists have no published address before 3.13, so search for them: three
+// adjacent rings of pointers are unmistakable.
+
+#include "python/objects.h"
+#include "base/client_memory.h"
+#include "python/python.h"
+
+// Offsets in bytes.
+#define OBJECT_TYPE      8
+#define SIZED_LENGTH     16
+#define TYPE_NAME        24
+#define TYPE_BASIC_SIZE  32
+#define TYPE_FLAGS       168
+#define TYPE_DICT        264
+#define TYPE_DICT_OFFSET 288
+#define TYPE_MRO         344
+#define TUPLE_ITEMS      24
+#define LIST_ITEMS       24
+#define DICT_KEYS        32
+#define DICT_VALUES      40
+
+// Py_TPFLAGS_…
+#define INLINE_VALUES (1ul << 2)
+#define MANAGED_DICT  (1ul << 4)
+#define IS_LIST       (1ul << 25)
+#define IS_TUPLE      (1ul << 26)
+#define IS_DICT       (1ul << 29)
+
+#define MAX_OBJECTS  (1u << 26) // in a ring, before it counts as a cycle without its head
+#define MAX_ELEMENTS (1u << 24)
+#define MAX_BASES    256
+
+static const PythonLayout *python;
+
+static UWord word_at(Addr address)
+{
+    UWord value;
+    jm_read_word(address, &value);
+    return value;
+}
+
+// ---- the collector's rings -----------------------------------------------------------------------------------
+
+#define N_GENERATIONS 3
+#define NEXT(head)    (word_at(head) & ~(UWord)3) // low bits are flags since 3.8
+#define PREVIOUS(h)   (word_at((h) + 8) & ~(UWord)3)
+
+// PyGC_Head and struct gc_generation (Include/internal/pycore_gc.h, objimpl.h). Up to 3.7 the head is a union with a
+// long double.
+static Bool is_aligned_to_16(void)
+{
+    return python->version <= 0x307;
+}
+
+static UInt head_bytes(void)
+{
+    return is_aligned_to_16() ? 32 : 16;
+}
+
+static UInt generation_bytes(void)
+{
+    return is_aligned_to_16() ? 48 : 24;
+}
+
+static Bool is_ring(Addr head)
+{
+    Addr next = NEXT(head), previous = PREVIOUS(head);
+    return next && previous && PREVIOUS(next) == head && NEXT(previous) == head;
+}
+
+static Bool are_generations(Addr at)
+{
+    for (UInt i = 0; i < N_GENERATIONS; i++)
+        if (!is_ring(at + i * generation_bytes()))
+            return False;
+    return True;
+}
+
+#define SEARCHED_BYTES 65536
+
+// Step by four bytes: in Debian's 3.13 the address is not a multiple of eight.
+static Addr search(Addr start)
+{
+    for (Addr at = start; start && at < start + SEARCHED_BYTES && jm_is_readable(at, 8); at += 4)
+        if (word_at(at) && are_generations(at))
+            return at;
+    return 0;
+}
+
+// Generations do not move while the interpreter lives, so their address is cached.
+static Addr find_generations(void)
+{
+    static Addr found_in, found;
+    Addr runtime, interpreter;
+    python = jm_python_interpreter(&runtime, &interpreter);
+    if (!python)
+        return 0;
+    Addr start = python->version < 0x309 ? runtime : interpreter;
+    if (found_in != start) {
+        found_in = start;
+        // 3.6 exports a pointer to them.
+        found = python->version == 0x306 ? word_at(jm_python_symbol("_PyGC_generation0")) : search(start);
+    }
+    return found && are_generations(found) ? found : 0;
+}
+
+static void each_of_ring(Addr head, void (*use)(Addr object, Addr type))
+{
+    UInt n = 0;
+    for (Addr at = NEXT(head); at && at != head && n < MAX_OBJECTS; at = NEXT(at), n++) {
+        Addr object = at + head_bytes();
+        Addr type = jm_python_type(object);
+        if (type)
+            use(object, type);
+    }
+}
+
+Bool jm_python_each_object(void (*use)(Addr object, Addr type))
+{
+    Addr generations = find_generations();
+    if (!generations)
+        return False;
+    for (UInt i = 0; i < N_GENERATIONS; i++)
+        each_of_ring(generations + i * generation_bytes(), use);
+    // gc.freeze moves objects to a permanent generation, which follows the three and one pointer.
+    Addr frozen = generations + N_GENERATIONS * generation_bytes() + (is_aligned_to_16() ? 16 : 8);
+    if (python->version >= 0x307 && is_ring(frozen))
+        each_of_ring(frozen, use);
+    return True;
+}
+
+// ---- classes -------------------------------------------------------------------------------------------------
+
+Addr jm_python_type(Addr object)
+{
+    return object && !(object & 7) ? word_at(object + OBJECT_TYPE) : 0;
+}
+
+static UWord flags_of(Addr object)
+{
+    Addr type = jm_python_type(object);
+    return type ? word_at(type + TYPE_FLAGS) : 0;
+}
+
+Bool jm_python_any_base(Addr type, Bool (*is_wanted)(Addr type, void *context), void *context)
+{
+    Addr order = word_at(type + TYPE_MRO);
+    if (!order || !(flags_of(order) & IS_TUPLE))
+        return False;
+    UWord n = word_at(order + SIZED_LENGTH);
+    for (UWord i = 0; i < n && i < MAX_BASES; i++)
+        if (is_wanted(word_at(order + TUPLE_ITEMS + 8 * i), context))
+            return True;
+    return False;
+}
+
+Bool jm_python_is_named(Addr type, const HChar *name)
+{
+    const SizeT n = VG_(strlen)(name) + 1;
+    const Addr at = word_at(type + TYPE_NAME);
+    return at && jm_is_readable(at, n) && VG_(memcmp)((const void *)at, name, n) == 0;
+}
+
+Bool jm_python_is_text(Addr object, const HChar *text)
+{
+    UInt state, n = VG_(strlen)(text);
+    UWord length;
+    Addr data = object + python->string_ascii;
+    // Bits for compact and ASCII (text.h).
+    return object && jm_read_word(object + SIZED_LENGTH, &length) && length == n && jm_read_uint(object + 32, &state) &&
+           (state >> 5 & 3) == 3 && jm_is_readable(data, n) && VG_(memcmp)((const void *)data, text, n) == 0;
+}
+
+Bool jm_python_is_of_module(Addr type, const HChar *module)
+{
+    return jm_python_is_text(jm_python_item(word_at(type + TYPE_DICT), "__module__"), module);
+}
+
+// ---- dictionaries --------------------------------------------------------------------------------------------
+
+// Entries of a dictionary's keys, with the values if these are separate.
+typedef struct {
+    Addr entries;
+    UWord n;
+    UInt entry_bytes;
+    UInt key_at;
+    Addr values; // 0 if the entries hold the values
+} Entries;
+
+static UInt index_bytes(UWord size)
+{
+    return size <= 0xff ? 1 : size <= 0xffff ? 2 : size <= 0xffffffff ? 4 : 8;
+}
+
+// `keys` is a PyDictKeysObject (Include/internal/pycore_dict.h), `values` a PyDictValues or 0.
+static Bool open_entries(Addr keys, Addr values, Entries *e)
+{
+    if (!keys || (keys & 7) || !jm_is_readable(keys, 40))
+        return False;
+    if (python->version >= 0x30b) {
+        const UChar log2_index_bytes = *(UChar *)(keys + 9);
+        const Bool is_general = *(UChar *)(keys + 10) == 0; // entries hold hashes
+        if (log2_index_bytes > 32)
+            return False;
+        e->entries = keys + 32 + ((UWord)1 << log2_index_bytes);
+        e->n = word_at(keys + 24);
+        e->entry_bytes = is_general ? 24 : 16;
+    } else {
+        const UWord size = word_at(keys + 8);
+        if (size > MAX_ELEMENTS)
+            return False;
+        e->entries = keys + 40 + size * index_bytes(size);
+        e->n = word_at(keys + 32);
+        e->entry_bytes = 24;
+    }
+    e->key_at = e->entry_bytes - 16;
+    e->values = values && python->version >= 0x30d ? values + 8 : values;
+    return e->n <= MAX_ELEMENTS && jm_is_readable(e->entries, e->n * e->entry_bytes) &&
+           (!e->values || jm_is_readable(e->values, e->n * 8));
+}
+
+static Addr key_of(const Entries *e, UWord i)
+{
+    return *(Addr *)(e->entries + i * e->entry_bytes + e->key_at);
+}
+
+static Addr value_of(const Entries *e, UWord i)
+{
+    return e->values ? *(Addr *)(e->values + 8 * i) : *(Addr *)(e->entries + i * e->entry_bytes + e->key_at + 8);
+}
+
+static Bool open_dict(Addr dict, Entries *e)
+{
+    return python && (flags_of(dict) & IS_DICT) &&
+           open_entries(word_at(dict + DICT_KEYS), word_at(dict + DICT_VALUES), e);
+}
+
+static Addr find_value(const Entries *e, const HChar *name)
+{
+    for (UWord i = 0; i < e->n; i++)
+        if (value_of(e, i) && jm_python_is_text(key_of(e, i), name))
+            return value_of(e, i);
+    return 0;
+}
+
+Addr jm_python_item(Addr dict, const HChar *key)
+{
+    Entries e;
+    return open_dict(dict, &e) ? find_value(&e, key) : 0;
+}
+
+// ---- attributes ----------------------------------------------------------------------------------------------
+
+// Returns the object's __dict__. Until that exists, returns 0 and sets `*values` to the values that stand in for it.
+static Addr dict_or_values(Addr object, Addr type, Addr *values)
+{
+    const UWord flags = word_at(type + TYPE_FLAGS);
+    *values = 0;
+    if (python->version < 0x30b || !(flags & MANAGED_DICT)) {
+        const Word offset = word_at(type + TYPE_DICT_OFFSET);
+        return offset > 0 ? word_at(object + offset) : 0;
+    }
+    // The pointer precedes the collector's head (Include/internal/pycore_object.h).
+    Addr dict = word_at(object - 24);
+    if (python->version == 0x30c && (dict & 1)) {
+        *values = dict + 1;
+        return 0;
+    }
+    if (!dict && python->version == 0x30b)
+        *values = word_at(object - 32);
+    else if (!dict && python->version >= 0x30d && (flags & INLINE_VALUES))
+        *values = object + word_at(type + TYPE_BASIC_SIZE);
+    return dict;
+}
+
+// ht_cached_keys of PyHeapTypeObject (Include/cpython/object.h); PyTypeObject is a word longer since 3.12.
+static Addr cached_keys(Addr type)
+{
+    return word_at(type + (python->version >= 0x30c ? 880 : 872));
+}
+
+Addr jm_python_attribute(Addr object, const HChar *name)
+{
+    Entries e;
+    Addr values, type = jm_python_type(object);
+    if (!python || !type)
+        return 0;
+    Addr dict = dict_or_values(object, type, &values);
+    if (dict)
+        return jm_python_item(dict, name);
+    return values && open_entries(cached_keys(type), values, &e) ? find_value(&e, name) : 0;
+}
+
+// ---- values of containers ------------------------------------------------------------------------------------
+
+void jm_python_each_value(Addr container, UseObject use, void *context)
+{
+    const UWord flags = flags_of(container);
+    Entries e;
+    if (flags & (IS_LIST | IS_TUPLE)) {
+        const UWord n = word_at(container + SIZED_LENGTH);
+        const Addr items = flags & IS_LIST ? word_at(container + LIST_ITEMS) : container + TUPLE_ITEMS;
+        for (UWord i = 0; i < n && i < MAX_ELEMENTS; i++)
+            use(word_at(items + 8 * i), context);
+    } else if (open_dict(container, &e)) {
+        for (UWord i = 0; i < e.n; i++)
+            if (value_of(&e, i))
+                use(value_of(&e, i), context);
+    }
+}

@@ -1,0 +1,344 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//
+// Walk an interpreter's frames; see python.h. The thread's state is found by the identity of the thread, not by the
+// holder of the GIL: a thread keeps its frames in an operation that has released the GIL, and a thread unknown to
+// Python has none.
+//
+// Native and Python frames are interleaved by markers. Since 3.10 every activation of the evaluation loop keeps a
+// record on its own C stack (a _PyCFrame, a shim frame since 3.12), so the native frame with the record in its stack
+// range is the activation. Symbols would not do: compilers move most of the loop into a nameless block. Older releases
+// have no record, so their activations are matched by the evaluator's symbol.
+
+#include "python/python.h"
+#include "base/client_memory.h"
+#include "symbols/elf.h"
+#include "base/options.h"
+#include "python/code.h"
+#include "python/identity.h"
+#include "python/layout.h"
+#include "base/stats.h"
+#include "unwind/unwind.h"
+#include "trace/trace.h"
+
+#define MAX_STEPS         100000 // longest chain of frames that is not taken for a cycle
+#define MAX_STATES        4096   // thread states searched at most
+#define MAX_STATES_OF_ONE 8
+
+typedef struct {
+    Bool is_known;
+    PythonLayout layout;
+    Addr runtime;     // _PyRuntime; in 3.6 _PyThreadState_Current
+    Addr inside;      // an address in its object file
+    SizeT frame_head; // bytes of an interpreter frame up to the last field that is read
+} Interpreter;
+
+static Interpreter python;
+
+static struct {
+    ULong unreadable;
+    ULong cut;
+    ULong not_interleaved;
+} counters;
+
+// ---- finding the interpreter ---------------------------------------------------------------------------------
+
+// Releases without Py_Version (3.6 to 3.10) are recognised by symbols that are new in each.
+static Bool find_version(Addr code, UInt *major, UInt *minor)
+{
+    UInt hex;
+    Addr version = jm_find_dynamic_symbol(code, "Py_Version");
+    if (version && jm_read_uint(version, &hex)) {
+        *major = hex >> 24;
+        *minor = hex >> 16 & 0xff;
+        return True;
+    }
+    if (!jm_find_dynamic_symbol(code, "_PyEval_EvalFrameDefault"))
+        return False;
+    *major = 3;
+    *minor = jm_find_dynamic_symbol(code, "Py_NewRef")           ? 10
+             : jm_find_dynamic_symbol(code, "PyFrame_GetBack")   ? 9
+             : jm_find_dynamic_symbol(code, "PyVectorcall_Call") ? 8
+             : jm_find_dynamic_symbol(code, "_PyRuntime")        ? 7
+                                                                 : 6;
+    return True;
+}
+
+static void measure_frame_head(void)
+{
+    const PythonLayout *l = &python.layout;
+    const UShort fields[] = {l->frame_code, l->frame_previous, l->frame_instruction};
+    python.frame_head = jm_python_end_of(fields, sizeof fields / sizeof fields[0]);
+    // Byte fields: a word at the end of the structure could reach beyond it.
+    if (python.frame_head <= l->frame_owner)
+        python.frame_head = l->frame_owner + 1;
+    if (python.frame_head <= l->frame_is_entry)
+        python.frame_head = l->frame_is_entry + 1;
+}
+
+void jm_python_object(const HChar *path, Addr code)
+{
+    UInt major, minor;
+    // The first object is the program, which may embed an interpreter under any name.
+    static Bool is_later;
+    Bool is_candidate = !is_later || VG_(strstr)(VG_(basename)(path), "python");
+    is_later = True;
+    if (!jm_options.python || python.is_known || !is_candidate)
+        return;
+    Addr runtime = jm_find_dynamic_symbol(code, "_PyRuntime");
+    if (!runtime)
+        runtime = jm_find_dynamic_symbol(code, "_PyThreadState_Current"); // 3.6
+    if (!runtime || !find_version(code, &major, &minor))
+        return;
+    const PythonLayout *layout = jm_python_layout(major, minor);
+    if (!layout) {
+        VG_(umsg)("jmassif: Python %u.%u is not known: stacks are native only\n", major, minor);
+        return;
+    }
+    python.layout = *layout;
+    if (layout->version >= 0x30d && !jm_python_apply_debug_offsets(&python.layout, runtime)) {
+        VG_(umsg)
+        ("jmassif: this build of Python %u.%u does not say how it is laid out: stacks are native only\n", major, minor);
+        return;
+    }
+    python.runtime = runtime;
+    python.inside = code;
+    measure_frame_head();
+    jm_python_code_start(&python.layout, jm_find_dynamic_symbol(code, "PyCode_Type"));
+    python.is_known = True;
+}
+
+// ---- the thread's states -------------------------------------------------------------------------------------
+
+static Addr first_interpreter(void)
+{
+    UWord head = 0;
+    if (python.layout.version == 0x306) {
+        // 3.6 exports only the current thread's state; take that state's interpreter for the first.
+        static Addr remembered;
+        UWord current;
+        if (jm_read_word(python.runtime, &current) && current)
+            jm_read_word(current + python.layout.thread_interpreter, &remembered);
+        return remembered;
+    }
+    jm_read_word(python.runtime + python.layout.interpreters_head, &head);
+    return head;
+}
+
+const PythonLayout *jm_python_interpreter(Addr *runtime, Addr *interpreter)
+{
+    if (!python.is_known)
+        return NULL;
+    *runtime = python.runtime;
+    *interpreter = first_interpreter();
+    return &python.layout;
+}
+
+Addr jm_python_symbol(const HChar *name)
+{
+    return python.is_known ? jm_find_dynamic_symbol(python.inside, name) : 0;
+}
+
+// All states of a thread, newest first: one for each interpreter that it has entered. States are not cached, because a
+// search takes three reads a state, and a cached state may be freed or belong to another thread.
+static UInt find_states(ThreadId tid, Addr *states, UInt max)
+{
+    const PythonLayout *at = &python.layout;
+    Addr reg = jm_python_thread_register(tid);
+    UInt n = 0, steps = 0;
+    UWord interp = first_interpreter(), state;
+    while (interp && steps++ < MAX_STATES && jm_read_word(interp + at->interpreter_threads, &state)) {
+        while (state && steps++ < MAX_STATES) {
+            UWord id, owner;
+            if (!jm_read_word(state + at->thread_id, &id) || !jm_read_word(state + at->thread_interpreter, &owner) ||
+                owner != interp)
+                break;
+            if (jm_python_is_identity(id, reg) && n < max)
+                states[n++] = state;
+            if (!jm_read_word(state + at->thread_next, &state))
+                break;
+        }
+        if (!jm_read_word(interp + at->interpreter_next, &interp))
+            break;
+    }
+    return n;
+}
+
+// ---- the chain of frames -------------------------------------------------------------------------------------
+
+// The Python frames of one activation of the evaluation loop, innermost first.
+typedef struct {
+    Addr marker; // on the activation's C stack
+    UInt first;
+    UInt n;
+} Group;
+
+#define UNMARKED  0          // 3.6-3.9: matched by the evaluator's name
+#define UNMATCHED (~(Addr)0) // the chain broke before its marker
+
+static FrameId chain[JM_MAX_FRAMES];
+static Group groups[JM_MAX_FRAMES];
+static UInt n_chain, n_grouped, n_groups;
+
+static void end_group(Addr marker)
+{
+    if (n_groups == JM_MAX_FRAMES)
+        return;
+    groups[n_groups++] = (Group){marker, n_grouped, n_chain - n_grouped};
+    n_grouped = n_chain;
+}
+
+static void add_frame(Addr code, Int at)
+{
+    if (n_chain == JM_MAX_FRAMES) {
+        counters.cut++;
+        return;
+    }
+    FrameId frame = jm_python_code_frame(code, at);
+    if (frame)
+        chain[n_chain++] = frame;
+}
+
+// Both walks stop at memory that cannot be read.
+
+static void walk_frame_objects(Addr state)
+{
+    const PythonLayout *l = &python.layout;
+    UWord frame, code, record = 0;
+    UInt instruction;
+    jm_read_word(state + l->thread_frame, &frame);
+    if (l->thread_cframe)
+        jm_read_word(state + l->thread_cframe, &record);
+    for (UInt steps = 0; frame && steps < MAX_STEPS; steps++) {
+        if (!jm_read_word(frame + l->frame_code, &code) || !jm_read_uint(frame + l->frame_instruction, &instruction)) {
+            counters.unreadable++;
+            return;
+        }
+        // 3.10 counts code units of two bytes.
+        add_frame(code, (Int)(l->lines == LINES_3_10 ? 2 * instruction : instruction));
+        end_group(record && record != state + l->root_cframe ? record : UNMARKED);
+        if (record)
+            jm_read_word(record + l->cframe_previous, &record);
+        jm_read_word(frame + l->frame_previous, &frame);
+    }
+}
+
+static void walk_interpreter_frames(Addr state)
+{
+    const PythonLayout *l = &python.layout;
+    UWord frame, record = 0, base = 0;
+    jm_read_word(state + l->thread_frame, &frame);
+    if (l->thread_base)
+        jm_read_word(state + l->thread_base, &base);
+    if (l->chain != CHAIN_SHIM) {
+        record = frame;
+        jm_read_word(record + l->cframe_frame, &frame);
+    }
+    for (UInt steps = 0; frame && steps < MAX_STEPS; steps++) {
+        if ((frame & 7) || !jm_is_readable(frame, python.frame_head)) {
+            counters.unreadable++;
+            break;
+        }
+        UChar owner = *(UChar *)(frame + l->frame_owner);
+        UWord previous = *(UWord *)(frame + l->frame_previous);
+        if (owner < l->first_shim_owner) {
+            UWord code = *(UWord *)(frame + l->frame_code) & ~(UWord)3; // low bits are a tag since 3.14
+            UWord instruction = *(UWord *)(frame + l->frame_instruction);
+            add_frame(code, (Int)(instruction - (code + l->code_bytes)));
+            if (l->chain == CHAIN_CFRAME_ENTRY && *(UChar *)(frame + l->frame_is_entry)) {
+                end_group(record);
+                jm_read_word(record + l->cframe_previous, &record);
+            }
+        } else if (frame != base) {
+            end_group(frame);
+        }
+        frame = previous;
+    }
+}
+
+// Interpreters can nest on one C stack; inner activations are at lower addresses.
+static void sort_groups(UInt first_new)
+{
+    for (UInt i = first_new; i < n_groups; i++) {
+        Group moved = groups[i];
+        UInt to = i;
+        for (; to > 0 && groups[to - 1].marker > moved.marker; to--)
+            groups[to] = groups[to - 1];
+        groups[to] = moved;
+    }
+}
+
+static void walk_states(ThreadId tid)
+{
+    Addr states[MAX_STATES_OF_ONE];
+    UInt n = find_states(tid, states, MAX_STATES_OF_ONE);
+    n_chain = n_grouped = n_groups = 0;
+    if (n)
+        jm_python_code_begin();
+    for (UInt i = 0; i < n; i++) {
+        UInt first_new = n_groups;
+        if (python.layout.chain == CHAIN_FRAME_OBJECTS)
+            walk_frame_objects(states[i]);
+        else
+            walk_interpreter_frames(states[i]);
+        if (n_grouped < n_chain)
+            end_group(UNMATCHED);
+        if (first_new)
+            sort_groups(first_new);
+    }
+}
+
+// ---- interleaving --------------------------------------------------------------------------------------------
+
+static Bool is_activation(const Group *group, Addr ip, Addr sp, Addr outer_sp)
+{
+    if (group->marker == UNMARKED)
+        return jm_symbol_locate(ip)->is_evaluator; // exported by these releases
+    return sp <= group->marker && group->marker < outer_sp;
+}
+
+static UInt put_group(const Group *group, Addr *keys, UInt n_keys, UInt max)
+{
+    for (UInt i = 0; i < group->n && n_keys < max; i++)
+        keys[n_keys++] = JM_PYTHON_FRAME_KEY | chain[group->first + i];
+    return n_keys;
+}
+
+UInt jm_python_interleave(ThreadId tid, const Addr *ips, const Addr *sps, UInt n, Addr *keys, UInt max)
+{
+    if (!python.is_known)
+        return 0;
+    UInt n_keys = 0, next = 0;
+    walk_states(tid);
+    if (n_groups == 0)
+        return 0;
+    for (UInt i = 0; i < n && n_keys < max; i++) {
+        if (next < n_groups && is_activation(&groups[next], ips[i], sps[i], sps[i + 1]))
+            n_keys = put_group(&groups[next++], keys, n_keys, max);
+        else
+            keys[n_keys++] = ips[i];
+    }
+    // Frames are left over if the native stack broke before their activation. Append them rather than lose them.
+    UInt n_inside = n_keys;
+    for (; next < n_groups; next++)
+        n_keys = put_group(&groups[next], keys, n_keys, max);
+    if (n_keys > n_inside)
+        counters.not_interleaved++;
+    return n_keys;
+}
+
+void jm_python_write_counters(void)
+{
+    const ULong unreadable = counters.unreadable + jm_python_code_unreadable();
+    if (unreadable)
+        jm_trace_counter("python-frame-unreadable", unreadable);
+    if (counters.cut)
+        jm_trace_counter("python-frame-cut", counters.cut);
+    if (counters.not_interleaved)
+        jm_trace_counter("python-stack-not-interleaved", counters.not_interleaved);
+}
+
+void jm_python_stats(void)
+{
+    jm_python_code_stats();
+    jm_stats_row("static", "Python frames of one stack, at most", JM_MAX_FRAMES, sizeof chain + sizeof groups);
+}

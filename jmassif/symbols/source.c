@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//
+// Hash source files of user code for the trace. A file is hashed when the first of its frames appears, shortly after
+// the interpreter has read it. Library files are left out: a board would read a thousand of them from its card only for
+// this.
+
+#include "symbols/source.h"
+#include "base/options.h"
+#include "base/sha256.h"
+#include "base/stats.h"
+#include "trace/trace.h"
+
+#define MOST_BYTES (4u << 20) // a reader accepts no more
+
+static XArray *seen; // string ids (UInt)
+
+static Bool is_new(UInt string)
+{
+    if (!seen)
+        seen = VG_(newXA)(VG_(malloc), "jm.source", VG_(free), sizeof(UInt));
+    // Search backwards: functions of one module appear together.
+    for (Word i = VG_(sizeXA)(seen) - 1; i >= 0; i--)
+        if (*(UInt *)VG_(indexXA)(seen, i) == string)
+            return False;
+    VG_(addToXA)(seen, &string);
+    return True;
+}
+
+static Bool is_regular(Int fd)
+{
+    struct vg_stat status;
+    return VG_(fstat)(fd, &status) == 0 && VKI_S_ISREG(status.mode) && (ULong)status.size <= MOST_BYTES;
+}
+
+void jm_source_seen(const HChar *path, UInt string)
+{
+    // A hash would identify users who have the same file.
+    if (jm_options.anonymize || !path || !is_new(string))
+        return;
+    SysRes opened = VG_(open)(path, VKI_O_RDONLY | VKI_O_NONBLOCK, 0);
+    if (sr_isError(opened))
+        return;
+    Int fd = (Int)sr_Res(opened);
+    static Sha256 hash;
+    static UChar piece[16384];
+    SizeT n_read = 0;
+    Int n = is_regular(fd) ? 1 : -1;
+    for (jm_sha256_begin(&hash); n > 0 && n_read <= MOST_BYTES; n_read += n > 0 ? n : 0) {
+        n = VG_(read)(fd, piece, sizeof piece);
+        if (n > 0)
+            jm_sha256_add(&hash, piece, n);
+    }
+    VG_(close)(fd);
+    if (n != 0)
+        return;
+    HChar hex[JM_SHA256_HEX + 1];
+    jm_sha256_end(&hash, hex);
+    jm_trace_source(string, hex);
+}
+
+void jm_source_stats(void)
+{
+    UInt n = seen ? VG_(sizeXA)(seen) : 0;
+    jm_stats_row("jm.source", "files of the program's own code", n, n * sizeof(UInt));
+}

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//
+// Roles of tensors from Python's objects; see roles.h. A stack cannot show that a tensor becomes a parameter a moment
+// later, and no function that could be wrapped is called when a module registers a buffer. PyTorch's objects show both.
+// A walk over all objects of Python's garbage collector finds modules, optimizers and tensors in milliseconds, because
+// it runs natively and reads a few words of each. Rules for stacks still decide in programs without Python, between two
+// walks, and for tensors that die between them.
+
+#include "tensors/roles.h"
+#include "base/clock.h"
+#include "base/stats.h"
+#include "tensors/pending.h"
+#include "python/objects.h"
+#include "tensors/torch_layout.h"
+
+// Classes that give tensors a role, as bits.
+enum { IS_TENSOR = 1, IS_PARAMETER = 2, IS_MODULE = 4, IS_OPTIMIZER = 8, IS_SCRIPT = 16 };
+
+static const struct {
+    const HChar *module; // NULL: the name includes it
+    const HChar *name;
+    UInt bit;
+} classes[] = {
+    {NULL, "torch._C._TensorBase", IS_TENSOR}, // up to 2.1
+    {NULL, "torch._C.TensorBase", IS_TENSOR},         {"torch.nn.parameter", "Parameter", IS_PARAMETER},
+    {"torch.nn.modules.module", "Module", IS_MODULE}, {"torch.optim.optimizer", "Optimizer", IS_OPTIMIZER},
+    {"torch.jit._script", "ScriptModule", IS_SCRIPT},
+};
+
+// Cache of classes by address. An entry holds for one walk, since a later class may get the address.
+#define KNOWN_BITS 13
+static struct {
+    Addr type;
+    UInt walk;
+    UInt bits;
+} known[1u << KNOWN_BITS];
+
+static UInt n_walks;
+static ULong n_seen;         // objects
+static ULong n_tensors_then; // created before the last walk
+
+// Roles, as bits, with an object that leads to no memory (a sparse gradient, an object of C++).
+static UInt hidden;
+
+static Bool add_bits(Addr type, void *context)
+{
+    UInt *bits = context;
+    for (UInt i = 0; i < sizeof classes / sizeof *classes; i++)
+        if (jm_python_is_named(type, classes[i].name) &&
+            (!classes[i].module || jm_python_is_of_module(type, classes[i].module)))
+            *bits |= classes[i].bit;
+    return False;
+}
+
+static UInt class_of(Addr type)
+{
+    UInt place = jm_place(type, KNOWN_BITS);
+    if (known[place].type != type || known[place].walk != n_walks) {
+        known[place].type = type;
+        known[place].walk = n_walks;
+        known[place].bits = 0;
+        jm_python_any_base(type, add_bits, &known[place].bits);
+    }
+    return known[place].bits;
+}
+
+static Bool is_tensor(Addr object)
+{
+    Addr type = jm_python_type(object);
+    return type && (class_of(type) & IS_TENSOR);
+}
+
+static void hear(const TorchTensor *tensor, HeardRole role)
+{
+    Bool is_found = jm_pending_hear(tensor->data, role);
+    if (!is_found && (!tensor->has_storage || (tensor->is_cuda && tensor->data)))
+        hidden |= 1u << role;
+}
+
+static void hear_tensor(Addr object, HeardRole role)
+{
+    TorchTensor tensor;
+    Addr impl = jm_torch_impl(object);
+    if (!impl)
+        return;
+    jm_torch_read(impl, &tensor);
+    hear(&tensor, role);
+}
+
+// Containers are searched to this depth: an optimizer's state is a dictionary by parameter, and some keep lists in it.
+#define MAX_DEPTH 5
+
+typedef struct {
+    HeardRole role;
+    UInt depth;
+} Search;
+
+static void hear_all(Addr object, void *context)
+{
+    const Search *search = context;
+    if (is_tensor(object)) {
+        hear_tensor(object, search->role);
+    } else if (search->depth < MAX_DEPTH) {
+        Search inside = {search->role, search->depth + 1};
+        jm_python_each_value(object, hear_all, &inside);
+    }
+}
+
+static void hear_module(Addr module)
+{
+    Search search = {HEARD_PARAMETER, MAX_DEPTH - 1};
+    hear_all(jm_python_attribute(module, "_parameters"), &search);
+    hear_all(jm_python_attribute(module, "_buffers"), &search);
+}
+
+static void hear_group(Addr group, void *context)
+{
+    Search search = {HEARD_PARAMETER, 0};
+    hear_all(jm_python_item(group, "params"), &search);
+}
+
+static void hear_optimizer(Addr optimizer)
+{
+    Search search = {HEARD_OPTIMIZER, 0};
+    hear_all(jm_python_attribute(optimizer, "state"), &search);
+    jm_python_each_value(jm_python_attribute(optimizer, "param_groups"), hear_group, NULL);
+}
+
+static void hear_own(Addr object, Bool is_parameter)
+{
+    TorchTensor tensor, gradient;
+    Addr impl = jm_torch_impl(object);
+    if (!impl)
+        return;
+    jm_torch_read(impl, &tensor);
+    if (is_parameter)
+        hear(&tensor, HEARD_PARAMETER);
+    else if (tensor.is_leaf)
+        jm_pending_hear(tensor.data, HEARD_LEAF);
+    if (tensor.gradient) {
+        jm_torch_read(tensor.gradient, &gradient);
+        hear(&gradient, HEARD_GRADIENT);
+    }
+}
+
+// Set when a walk has seen a class of PyTorch. Otherwise rules stay in force, as in a program with another framework.
+static Bool is_torch;
+
+static void hear_object(Addr object, Addr type)
+{
+    n_seen++;
+    UInt bits = class_of(type);
+    is_torch |= bits != 0;
+    if (bits & IS_TENSOR)
+        hear_own(object, (bits & IS_PARAMETER) != 0);
+    if (bits & IS_MODULE)
+        hear_module(object);
+    if (bits & IS_OPTIMIZER)
+        hear_optimizer(object);
+    if (bits & IS_SCRIPT)
+        hidden = ~0u;
+}
+
+static void walk(Bool is_all)
+{
+    hidden = 0;
+    is_torch = False;
+    n_walks++;
+    n_tensors_then = jm_pending_n_made();
+    jm_pending_hear_begin();
+    Bool is_there = jm_python_each_object(hear_object);
+    jm_pending_hear_end(is_there && is_all && is_torch ? ~hidden : 0);
+}
+
+void jm_torch_hear_roles(void)
+{
+    if (jm_pending_has_tensors())
+        walk(True);
+}
+
+// Walks in passing may take 1/SHARE of the run.
+#define SHARE 50
+
+void jm_torch_hear_roles_in_passing(Bool in_full)
+{
+    static ULong taken_ms;
+    const ULong now = jm_clock_ms();
+    if (!jm_pending_has_tensors() || taken_ms > now / SHARE || n_tensors_then == jm_pending_n_made())
+        return;
+    walk(False);
+    taken_ms += 1 + jm_clock_ms() - now;
+}
+
+void jm_torch_stats(void)
+{
+    jm_stats_row("static", "Python objects seen for roles", n_seen, sizeof known);
+}

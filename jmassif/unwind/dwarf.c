@@ -1,0 +1,338 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//
+// Unwind tables contain DWARF numbers and expressions; this file decodes both (dwarf.h). The reader and the stack
+// machine only record a failure, so single steps need no checks: callers check once at the end. Operations are DWARF's
+// numbers (DWARF 5, section 7.7.1), with their names in comments.
+
+#include "unwind/dwarf.h"
+#include "base/client_memory.h"
+
+// ---- numbers -------------------------------------------------------------------------------------------------
+
+ULong jm_dwarf_take(DwarfReader *r, UInt bytes)
+{
+    ULong value = 0;
+    if (bytes > r->end - r->at) {
+        r->failed = True;
+        r->at = r->end;
+        return 0;
+    }
+    for (UInt i = 0; i < bytes; i++)
+        value |= (ULong) * (const UChar *)(r->at + i) << 8 * i;
+    r->at += bytes;
+    return value;
+}
+
+ULong jm_dwarf_take_uleb(DwarfReader *r)
+{
+    ULong value = 0;
+    for (UInt shift = 0; shift < 64; shift += 7) {
+        ULong byte = jm_dwarf_take(r, 1);
+        value |= (byte & 0x7f) << shift;
+        if (!(byte & 0x80))
+            return value;
+    }
+    r->failed = True;
+    return 0;
+}
+
+Long jm_dwarf_take_sleb(DwarfReader *r)
+{
+    ULong value = 0;
+    for (UInt shift = 0; shift < 64;) {
+        ULong byte = jm_dwarf_take(r, 1);
+        value |= (byte & 0x7f) << shift;
+        shift += 7;
+        if (!(byte & 0x80))
+            return byte & 0x40 && shift < 64 ? (Long)(value | ~0ULL << shift) : (Long)value;
+    }
+    r->failed = True;
+    return 0;
+}
+
+void jm_dwarf_skip(DwarfReader *r, ULong bytes)
+{
+    if (bytes > r->end - r->at)
+        r->failed = True;
+    else
+        r->at += bytes;
+}
+
+// ---- expressions ---------------------------------------------------------------------------------------------
+
+#define MAX_DEPTH 64   // values on the machine's stack
+#define MAX_STEPS 1000 // ends endless loops
+
+typedef struct {
+    Addr stack[MAX_DEPTH];
+    UInt depth;
+    Bool failed;
+    Bool lacks_register; // read an unknown register: later values are wrong
+    DwarfReader r;
+    Addr start; // the expression's first byte
+    const Registers *registers;
+} StackMachine;
+
+static void push(StackMachine *m, Addr value)
+{
+    if (m->depth == MAX_DEPTH)
+        m->failed = True;
+    else
+        m->stack[m->depth++] = value;
+}
+
+static Addr pop(StackMachine *m)
+{
+    if (m->depth == 0) {
+        m->failed = True;
+        return 0;
+    }
+    return m->stack[--m->depth];
+}
+
+// Returns the `n`-th value from the top, counted from 0.
+static Addr pick(StackMachine *m, ULong n)
+{
+    if (n >= m->depth) {
+        m->failed = True;
+        return 0;
+    }
+    return m->stack[m->depth - 1 - n];
+}
+
+static void dereference(StackMachine *m, UInt bytes)
+{
+    Addr value = 0, at = pop(m);
+    if (bytes < 1 || bytes > sizeof value || !jm_read_bytes(at, &value, bytes))
+        m->failed = True;
+    push(m, value);
+}
+
+static Addr compute(UInt op, Addr a, Addr b)
+{
+    Long left = a, right = b;
+    switch (op) {
+    case 0x1a: // and
+        return a & b;
+    case 0x1b: // div; operate() excludes zero
+        return right == -1 ? -a : (Addr)(left / right);
+    case 0x1c: // minus
+        return a - b;
+    case 0x1d: // mod
+        return a % b;
+    case 0x1e: // mul
+        return a * b;
+    case 0x21: // or
+        return a | b;
+    case 0x22: // plus
+        return a + b;
+    case 0x24: // shl
+        return b < 64 ? a << b : 0;
+    case 0x25: // shr
+        return b < 64 ? a >> b : 0;
+    case 0x26: // shra
+        return left >> (b < 64 ? b : 63);
+    case 0x27: // xor
+        return a ^ b;
+    case 0x29: // eq
+        return left == right;
+    case 0x2a: // ge
+        return left >= right;
+    case 0x2b: // gt
+        return left > right;
+    case 0x2c: // le
+        return left <= right;
+    case 0x2d: // lt
+        return left < right;
+    default: // 0x2e, ne
+        return left != right;
+    }
+}
+
+static Long take_signed(DwarfReader *r, UInt bytes)
+{
+    UInt shift = 64 - 8 * bytes;
+    return (Long)(jm_dwarf_take(r, bytes) << shift) >> shift;
+}
+
+// Each function below executes one group of operations, and returns False for any other.
+
+static Bool put_constant(StackMachine *m, UInt op)
+{
+    switch (op) {
+    case 0x03: // addr
+        push(m, jm_dwarf_take(&m->r, 8));
+        return True;
+    case 0x08: // const1u, const2u, const4u, const8u; below, the signed ones
+    case 0x0a:
+    case 0x0c:
+    case 0x0e:
+        push(m, jm_dwarf_take(&m->r, 1u << (op - 0x08) / 2));
+        return True;
+    case 0x09:
+    case 0x0b:
+    case 0x0d:
+    case 0x0f:
+        push(m, take_signed(&m->r, 1u << (op - 0x09) / 2));
+        return True;
+    case 0x10: // constu
+        push(m, jm_dwarf_take_uleb(&m->r));
+        return True;
+    case 0x11: // consts
+        push(m, jm_dwarf_take_sleb(&m->r));
+        return True;
+    case 0x30 ... 0x4f: // lit0 to lit31
+        push(m, op - 0x30);
+        return True;
+    default:
+        return False;
+    }
+}
+
+// Moves the top below the next value, or with `is_rotation` below the next two.
+static void sink(StackMachine *m, Bool is_rotation)
+{
+    Addr a = pop(m), b = pop(m), c = is_rotation ? pop(m) : 0;
+    push(m, a);
+    if (is_rotation)
+        push(m, c);
+    push(m, b);
+}
+
+static Bool arrange(StackMachine *m, UInt op)
+{
+    switch (op) {
+    case 0x12: // dup
+        push(m, pick(m, 0));
+        return True;
+    case 0x13: // drop
+        pop(m);
+        return True;
+    case 0x14: // over
+        push(m, pick(m, 1));
+        return True;
+    case 0x15: // pick
+        push(m, pick(m, jm_dwarf_take(&m->r, 1)));
+        return True;
+    case 0x16: // swap
+    case 0x17: // rot
+        sink(m, op == 0x17);
+        return True;
+    default:
+        return False;
+    }
+}
+
+static void operate(StackMachine *m, UInt op)
+{
+    Addr b = pop(m), a = pop(m);
+    if ((op == 0x1b || op == 0x1d) && b == 0)
+        m->failed = True;
+    else
+        push(m, compute(op, a, b));
+}
+
+static Bool calculate(StackMachine *m, UInt op)
+{
+    Addr top;
+    switch (op) {
+    case 0x19: // abs
+        top = pop(m);
+        push(m, (Long)top < 0 ? -top : top);
+        return True;
+    case 0x1f: // neg
+        push(m, -pop(m));
+        return True;
+    case 0x20: // not
+        push(m, ~pop(m));
+        return True;
+    case 0x23: // plus_uconst
+        top = pop(m);
+        push(m, top + jm_dwarf_take_uleb(&m->r));
+        return True;
+    case 0x1a ... 0x1e: // see compute()
+    case 0x21:
+    case 0x22:
+    case 0x24 ... 0x27:
+    case 0x29 ... 0x2e:
+        operate(m, op);
+        return True;
+    default:
+        return False;
+    }
+}
+
+static void put_register(StackMachine *m, ULong number)
+{
+    Long offset = jm_dwarf_take_sleb(&m->r);
+    if (number >= JM_N_REGISTERS)
+        m->failed = True;
+    else if (!jm_register_is_known(m->registers, number))
+        m->lacks_register = True;
+    else
+        push(m, m->registers->value[number] + offset);
+}
+
+static Bool look_up(StackMachine *m, UInt op)
+{
+    switch (op) {
+    case 0x06: // deref
+        dereference(m, 8);
+        return True;
+    case 0x94: // deref_size
+        dereference(m, jm_dwarf_take(&m->r, 1));
+        return True;
+    case 0x70 ... 0x8f: // breg0 to breg31
+        put_register(m, op - 0x70);
+        return True;
+    case 0x92: // bregx
+        put_register(m, jm_dwarf_take_uleb(&m->r));
+        return True;
+    default:
+        return False;
+    }
+}
+
+static Bool go(StackMachine *m, UInt op)
+{
+    Long distance;
+    switch (op) {
+    case 0x28: // bra
+    case 0x2f: // skip
+        distance = take_signed(&m->r, 2);
+        if (op == 0x2f || pop(m)) {
+            Addr to = m->r.at + distance;
+            if (to < m->start || to > m->r.end)
+                m->failed = True;
+            m->r.at = to;
+        }
+        return True;
+    case 0x96: // nop
+        return True;
+    default:
+        return False;
+    }
+}
+
+Evaluation jm_dwarf_evaluate(DwarfReader r, const Registers *registers, const Addr *first, Addr *value)
+{
+    StackMachine m;
+    m.depth = 0;
+    m.failed = m.lacks_register = False;
+    m.r = r;
+    m.start = r.at;
+    m.registers = registers;
+    if (first)
+        push(&m, *first);
+    UInt steps = 0;
+    while (m.r.at < m.r.end) {
+        UInt op = jm_dwarf_take(&m.r, 1);
+        Bool is_known = put_constant(&m, op) || arrange(&m, op) || calculate(&m, op) || look_up(&m, op) || go(&m, op);
+        if (m.lacks_register)
+            return EVALUATION_LACKS_REGISTER;
+        if (!is_known || m.failed || m.r.failed || ++steps == MAX_STEPS)
+            return EVALUATION_FAILED;
+    }
+    *value = pop(&m);
+    return m.failed ? EVALUATION_FAILED : EVALUATED;
+}

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//
+// One step from any frame to its caller, with all registers. Sources, in this order: the object's unwind table, the
+// registers saved in a signal frame, a table that only the core has, and guesses from the contents of the stack. Every
+// read is checked, so the stack may hold anything.
+
+#ifndef JM_UNWIND_STEP_H
+#define JM_UNWIND_STEP_H
+
+#include "unwind/dwarf.h"
+
+typedef struct {
+    Registers registers; // SP and FP are read even if unknown
+    Addr ip;             // as in traces: a return address minus one, which lies inside the call
+    Bool is_call;        // ip is from a return address; else the thread's own, or interrupted by a signal
+    Bool is_innermost;
+    Bool is_partial;   // registers of the thread are missing: return LACKS_REGISTER instead of guessing them
+    Bool has_no_table; // known to have no table: skips the search
+    Bool asked_core;   // a step used the core's table
+    Bool guessed;      // a step had no table, or one that the stack contradicts
+    Bool scanned;      // a step scanned the stack, without even a frame pointer
+    Addr saved_at;     // slot in which the last step found the caller's FP, with the return address beside it; 0:
+                       // not found so
+} Cursor;
+
+typedef enum {
+    AT_CALLER,
+    AT_OUTERMOST,  // the frame has no caller
+    NO_FRAME,      // no code at ip: not a frame either
+    LACKS_REGISTER // only with is_partial
+} Step;
+
+// Moves the cursor to the caller. Unless AT_CALLER is returned, its registers and ip stay as they are.
+Step jm_unwind_step(Cursor *c);
+
+// True if the kernel made the frame at `ip` (as in Cursor) for a signal: its caller was interrupted and did not call.
+Bool jm_unwind_is_signal_frame(Addr ip);
+
+#endif

@@ -1,0 +1,556 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//
+// Unwinding is most of an allocation's cost, and the core's unwinder searches its tables again for most frames. So a
+// walk goes from frame to frame by cached rules (rule.h), which need only the stack and frame pointers, and
+// reuses unchanged frames of the thread's last walk.
+//
+// For a frame without a rule, step.c finds the caller from the same two pointers. If it needs other registers,
+// the stack is walked again with all of them.
+
+#include "unwind/unwind.h"
+#include "base/client_memory.h"
+#include "base/options.h"
+#include "base/per_thread.h"
+#include "base/stats.h"
+#include "trace/trace.h"
+#include "unwind/core_step.h"
+#include "unwind/rule.h"
+#include "unwind/step.h"
+#include "unwind/table.h"
+
+static ULong n_stacks;
+static ULong n_by_core;   // stacks that used the core's tables, or the core's unwinder as a whole
+static ULong n_further;   // ours continues where the core's ends, or fails for a known reason
+static ULong n_guessed;   // different guesses for frames without a table
+static ULong n_differing; // other differences
+
+#if defined(JM_HAS_UNWINDER)
+
+// ---- processors ----------------------------------------------------------------------------------------------
+
+#if defined(VGA_amd64)
+
+#define GUEST_FP guest_RBP
+
+static const UShort guest_registers[JM_N_REGISTERS] = {
+    offsetof(VexGuestArchState, guest_RAX), offsetof(VexGuestArchState, guest_RDX),
+    offsetof(VexGuestArchState, guest_RCX), offsetof(VexGuestArchState, guest_RBX),
+    offsetof(VexGuestArchState, guest_RSI), offsetof(VexGuestArchState, guest_RDI),
+    offsetof(VexGuestArchState, guest_RBP), offsetof(VexGuestArchState, guest_RSP),
+    offsetof(VexGuestArchState, guest_R8),  offsetof(VexGuestArchState, guest_R9),
+    offsetof(VexGuestArchState, guest_R10), offsetof(VexGuestArchState, guest_R11),
+    offsetof(VexGuestArchState, guest_R12), offsetof(VexGuestArchState, guest_R13),
+    offsetof(VexGuestArchState, guest_R14), offsetof(VexGuestArchState, guest_R15),
+    offsetof(VexGuestArchState, guest_RIP),
+};
+
+static inline UInt guest_register(UInt number)
+{
+    return guest_registers[number];
+}
+
+#elif defined(VGA_arm64)
+
+// A call puts the return address into the link register; a leaf function leaves it there.
+#define GUEST_FP   guest_X29
+#define GUEST_LINK guest_X30
+
+static inline UInt guest_register(UInt number)
+{
+    return offsetof(VexGuestArchState, guest_X0) + number * sizeof(ULong); // x0 to x30, then the stack pointer
+}
+
+#endif
+
+// ---- walking with all registers ------------------------------------------------------------------------------
+
+// Side results of the current walk.
+static Bool asked_core, guessed;
+static UInt n_certain; // as in Walk
+
+static void read_registers(ThreadId tid, Registers *r)
+{
+    r->known = 0;
+    for (UInt i = 0; i < JM_N_REGISTERS; i++) {
+        Addr value;
+        VG_(get_shadow_regs_area)(tid, (UChar *)&value, 0, guest_register(i), sizeof value);
+        jm_register_set(r, i, value);
+    }
+}
+
+// --merge-recursive-frames=N: if two frames have the same address and fewer than N frames between them, drops the outer
+// one and those between. Returns the new number of frames.
+static UInt without_recursion(const Addr *ips, UInt n)
+{
+    UInt longest = VG_(clo_merge_recursive_frames);
+    for (UInt cycle = 1; cycle <= longest && cycle < n; cycle++)
+        if (ips[n - 1 - cycle] == ips[n - 1])
+            return n - cycle;
+    return n;
+}
+
+UInt jm_unwind_any(ThreadId tid, Addr *ips, Addr *sps, Addr *fps, UInt max, Word first_ip_delta)
+{
+    Cursor c = {.ip = VG_(get_IP)(tid) + first_ip_delta, .is_innermost = True};
+    read_registers(tid, &c.registers);
+    Step step = AT_CALLER;
+    UInt n = 0;
+    n_certain = max;
+    while (step == AT_CALLER && n < max) {
+        ips[n] = c.ip;
+        if (sps)
+            sps[n] = c.registers.value[JM_REG_SP];
+        if (fps)
+            fps[n] = c.registers.value[JM_REG_FP];
+        n = without_recursion(ips, n + 1);
+        step = jm_unwind_step(&c);
+        n -= step == NO_FRAME;
+        if (c.scanned && n < n_certain)
+            n_certain = n;
+    }
+    asked_core = c.asked_core;
+    guessed = c.guessed;
+    return n;
+}
+
+// ---- walking -------------------------------------------------------------------------------------------------
+
+// Marks a frame that was not left by slots; no real slot is 1, since slots are multiples of eight.
+#define NO_SLOTS 1
+
+typedef struct {
+    Addr ip, sp, fp;
+    UnwindSlots slots;
+} WalkedFrame;
+
+// A thread's last stack. The arrays are filled from their ends, innermost first, so outer frames stay in place while
+// inner ones come and go. A frame that recurs with the same pointers has the same rule, and the same caller if its
+// return address and saved frame pointer are unchanged. Comparing these costs much less than finding the caller,
+// because no frame waits for the one before it.
+typedef struct {
+    Addr *ips, *sps, *fps;
+    UnwindSlots *slots;
+    UInt capacity;
+    UInt n;
+} LastWalk;
+
+static void release(ThreadId tid, void *record, ThreadEnd how)
+{
+    LastWalk *last = record;
+    if (last->capacity) {
+        VG_(free)(last->ips);
+        VG_(free)(last->sps);
+        VG_(free)(last->fps);
+        VG_(free)(last->slots);
+    }
+}
+
+static PerThread last_walks = JM_PER_THREAD("jm.unwind", LastWalk, release);
+
+static void *grow(void *old, UInt capacity, UInt n_kept, UInt new_capacity, SizeT size)
+{
+    // One extra entry: the 0 behind the outermost frame's stack pointer.
+    UChar *grown = VG_(calloc)("jm.unwind", new_capacity + 1, size);
+    if (old) {
+        VG_(memcpy)(grown + (new_capacity - n_kept) * size, (UChar *)old + (capacity - n_kept) * size, n_kept * size);
+        VG_(free)(old);
+    }
+    return grown;
+}
+
+static void make_room(LastWalk *last, UInt n_kept, UInt n)
+{
+    if (n <= last->capacity)
+        return;
+    UInt old = last->capacity;
+    last->capacity = 2 * n;
+    last->ips = grow(last->ips, old, n_kept, last->capacity, sizeof *last->ips);
+    last->sps = grow(last->sps, old, n_kept, last->capacity, sizeof *last->sps);
+    last->fps = grow(last->fps, old, n_kept, last->capacity, sizeof *last->fps);
+    last->slots = grow(last->slots, old, n_kept, last->capacity, sizeof *last->slots);
+}
+
+static inline WalkedFrame frame_at(const LastWalk *last, UInt i)
+{
+    return (WalkedFrame){last->ips[i], last->sps[i], last->fps[i], last->slots[i]};
+}
+
+// `cfa`: start of the caller's frame; `link`: contents of the link register.
+static inline Addr return_address(const UnwindSlots *slots, Addr cfa, Addr link)
+{
+    return jm_ra_slot(slots) ? *(const Addr *)(cfa + jm_ra_slot(slots)) : link;
+}
+
+// Frame `i` of the last walk is unchanged; returns the first frame from there outwards that has another caller now, or
+// the outermost. Stops at `top`, since memory beyond may have been unmapped; along rules, stack pointers only grow.
+static UInt end_of_run(const LastWalk *last, UInt i, Addr link, Addr top)
+{
+    const Addr *ips = last->ips, *sps = last->sps, *fps = last->fps;
+    const UnwindSlots *slots = last->slots;
+    UInt outermost = last->capacity - 1;
+    while (outermost > i && sps[outermost] > top)
+        outermost--;
+    for (; i < outermost; i++, link = 0) {
+        Addr cfa = sps[i + 1];
+        if (slots[i].fp == NO_SLOTS || return_address(&slots[i], cfa, link) != ips[i + 1] + 1 ||
+            (slots[i].fp && *(const Addr *)(cfa + slots[i].fp) != fps[i + 1]))
+            break;
+    }
+    return i;
+}
+
+typedef struct {
+    WalkedFrame f;
+    Bool is_call, is_innermost; // as in Cursor
+    Addr link;                  // contents of the link register in the innermost frame (arm64); 0 in all others
+    Addr top;                   // end of the stack's mapping
+    Bool scanned;               // as in Cursor
+} Walker;
+
+// Without the core's function for one step, the core walks a stack with a guess as a whole, each time from scratch.
+#if defined(JM_ASKS_CORE)
+#define KEEPS_GUESSES True
+#else
+#define KEEPS_GUESSES False
+#endif
+
+// A caller found by the frame pointer can be compared on the next walk, as one found by a rule. One found otherwise
+// cannot: the next scan may end elsewhere although this place is unchanged.
+static void set_slots_by_frame_pointer(UnwindSlots *slots, Addr saved_at, Addr cfa)
+{
+    Long fp = saved_at - cfa;
+    if (!KEEPS_GUESSES || !saved_at || fp >= 0 || !jm_set_slots(slots, fp, fp + (Long)sizeof(Addr)))
+        slots->fp = NO_SLOTS;
+}
+
+static Step leave_without_rule(Walker *w, const UnwindRule *rule, UnwindSlots *slots)
+{
+    Cursor c = {.ip = w->f.ip,
+                .is_call = w->is_call,
+                .is_innermost = w->is_innermost,
+                .is_partial = True,
+                .has_no_table = rule->type == RULE_NO_TABLE,
+                .asked_core = asked_core,
+                .guessed = guessed};
+    Registers *r = &c.registers;
+    jm_register_set(r, JM_REG_SP, w->f.sp);
+    jm_register_set(r, JM_REG_FP, w->f.fp);
+    if (w->link)
+        jm_register_set(r, JM_REG_RA, w->link);
+    Step step = jm_unwind_step(&c);
+    asked_core = c.asked_core;
+    guessed = c.guessed;
+    w->scanned |= c.scanned;
+    if (step != AT_CALLER)
+        return step;
+    if (!jm_register_is_known(r, JM_REG_FP))
+        return LACKS_REGISTER;
+    set_slots_by_frame_pointer(slots, w->is_call ? c.saved_at : 0, r->value[JM_REG_SP]);
+    w->f = (WalkedFrame){.ip = c.ip, .sp = r->value[JM_REG_SP], .fp = r->value[JM_REG_FP]};
+    w->is_call = c.is_call;
+    w->is_innermost = False;
+    w->link = 0;
+    w->top = jm_readable_end(w->f.sp);
+    return AT_CALLER;
+}
+
+// Moves from the frame to its caller. `*slots` gets the slots of that step, or NO_SLOTS.
+static inline Step leave(Walker *w, UnwindSlots *slots)
+{
+    WalkedFrame *f = &w->f;
+    const UnwindRule *rule = jm_unwind_rule(f->ip);
+    if (rule->type == RULE_OUTERMOST)
+        return AT_OUTERMOST;
+    if (rule->type < RULE_FROM_SP) {
+        slots->fp = NO_SLOTS;
+        return leave_without_rule(w, rule, slots);
+    }
+    Addr cfa = (rule->type == RULE_FROM_SP ? f->sp : f->fp) + rule->cfa_offset;
+    SizeT size = cfa - f->sp;
+    *slots = rule->slots;
+    if (f->sp >= w->top || size > w->top - f->sp || size < (SizeT)-jm_ra_slot(slots) || size < (SizeT)-slots->fp ||
+        !(jm_ra_slot(slots) || w->link)) {
+        slots->fp = NO_SLOTS;
+        return leave_without_rule(w, rule, slots);
+    }
+    Addr to = return_address(slots, cfa, w->link);
+    if (to <= 1)
+        return AT_OUTERMOST;
+    if (slots->fp)
+        f->fp = *(const Addr *)(cfa + slots->fp);
+    f->ip = to - 1;
+    f->sp = cfa;
+    w->is_call = True;
+    w->is_innermost = False;
+    w->link = 0;
+    return AT_CALLER;
+}
+
+static WalkedFrame fresh[JM_MAX_FRAMES]; // frames of the current walk that may be new, innermost first
+
+static UInt add_known(UInt n, const LastWalk *last, UInt from, UInt to)
+{
+    for (UInt i = from; i < to; i++)
+        fresh[n++] = frame_at(last, i);
+    return n;
+}
+
+// False if a frame needs registers other than the stack and frame pointers.
+static Bool walk_by_rules(ThreadId tid, LastWalk *last, UInt *n_same)
+{
+    Walker w = {.f = {.ip = VG_(get_IP)(tid), .sp = VG_(get_SP)(tid)}, .is_innermost = True};
+    VG_(get_shadow_regs_area)(tid, (UChar *)&w.f.fp, 0, offsetof(VexGuestArchState, GUEST_FP), sizeof w.f.fp);
+#if defined(GUEST_LINK)
+    VG_(get_shadow_regs_area)(tid, (UChar *)&w.link, 0, offsetof(VexGuestArchState, GUEST_LINK), sizeof w.link);
+#endif
+    w.top = jm_readable_end(w.f.sp);
+    asked_core = guessed = False;
+    n_certain = JM_MAX_FRAMES;
+    const UInt end = last->capacity;
+    UInt at = end - last->n; // index of the last walk's first frame that is not further in than w.f
+    UInt run = end;          // frames `run` to `at` of the last walk are unchanged, and `at` is w.f; `end`: no such run
+    UInt n = 0;
+    Step step = AT_CALLER;
+    while (n < JM_MAX_FRAMES) {
+        while (at < end && last->sps[at] < w.f.sp)
+            at++;
+        if (at < end && last->sps[at] == w.f.sp && last->ips[at] == w.f.ip && last->fps[at] == w.f.fp &&
+            n + (end - at) <= JM_MAX_FRAMES) {
+            run = at;
+            at = end_of_run(last, run, w.link, w.top);
+            if (at > run) {
+                w.f = frame_at(last, at);
+                w.link = 0;
+                w.is_call = True;
+                w.is_innermost = False;
+            }
+        }
+        WalkedFrame left = w.f;
+        step = leave(&w, &left.slots);
+        if (step == LACKS_REGISTER)
+            return False;
+        if (run < end && step == AT_OUTERMOST && at + 1 == end)
+            break;
+        if (run < end)
+            n = add_known(n, last, run, at);
+        run = end;
+        if (step != NO_FRAME)
+            fresh[n++] = left;
+        if (step != AT_CALLER)
+            break;
+        if (w.scanned && n < n_certain)
+            n_certain = n;
+        if (w.f.sp < left.sp)
+            at = end - last->n; // switched stacks: search from the innermost again
+    }
+    *n_same = end - run;
+    make_room(last, *n_same, n + *n_same);
+    last->n = n + *n_same;
+    UInt first = last->capacity - last->n;
+    for (UInt i = 0; i < n; i++) {
+        last->ips[first + i] = fresh[i].ip;
+        last->sps[first + i] = fresh[i].sp;
+        last->fps[first + i] = fresh[i].fp;
+        last->slots[first + i] = fresh[i].slots;
+    }
+    return True;
+}
+
+// ---- the core's unwinder -------------------------------------------------------------------------------------
+
+// Returns the number of innermost frames that are equal. The core subtracts 1 even from the address that a signal
+// interrupted, as if it were a return address.
+static UInt n_alike(const Addr *ips, const Addr *sps, UInt n, const Addr *core_ips, const Addr *core_sps, UInt n_core)
+{
+    UInt i = 0;
+    while (i < n && i < n_core && sps[i] == core_sps[i] &&
+           (ips[i] == core_ips[i] || (i > 0 && ips[i] == core_ips[i] + 1 && jm_unwind_is_signal_frame(ips[i - 1]))))
+        i++;
+    return i;
+}
+
+// True if the core fails at frame `i`: it supports no CFA register but the stack and frame pointers, no value kept in
+// another register, and looks up an interrupted address one byte too low.
+static Bool core_cannot_leave(const Addr *ips, UInt i)
+{
+    UnwindRow row;
+    if (i > 0 && jm_unwind_is_signal_frame(ips[i - 1]))
+        return True;
+    return jm_unwind_row(ips[i], &row) &&
+           ((!row.cfa_expression && row.cfa_register != JM_REG_SP && row.cfa_register != JM_REG_FP) ||
+            row.where[JM_REG_RA] == IN_REGISTER || row.where[JM_REG_FP] == IN_REGISTER);
+}
+
+static Addr other_ips[JM_MAX_FRAMES], other_sps[JM_MAX_FRAMES];
+
+// True if the walk, which may reuse parts of the last one, equals a walk from scratch. Afterwards `guessed` covers the
+// whole stack, reused parts too.
+static Bool is_as_if_walked_anew(ThreadId tid, const Walk *walk)
+{
+    UInt n = jm_unwind_any(tid, other_ips, other_sps, NULL, JM_MAX_FRAMES, 0);
+    return n == walk->n && VG_(memcmp)(walk->ips, other_ips, n * sizeof *other_ips) == 0 &&
+           VG_(memcmp)(walk->sps, other_sps, n * sizeof *other_sps) == 0;
+}
+
+static void compare_with_core(ThreadId tid, const Walk *walk)
+{
+    if (!is_as_if_walked_anew(tid, walk)) {
+        n_differing++;
+        return;
+    }
+    UInt n = walk->n;
+    UInt n_core = jm_core_stack(tid, other_ips, other_sps, JM_MAX_FRAMES);
+    UInt alike = n_alike(walk->ips, walk->sps, n, other_ips, other_sps, n_core);
+    // The core does not stop at a function that its table marks as outermost, nor at a null return address: it
+    // continues with whatever the stack contains.
+    if (alike == n && (n_core == n || jm_unwind_rule(walk->ips[n - 1])->type >= RULE_OUTERMOST))
+        return;
+    if (alike == n_core || (alike > 0 && core_cannot_leave(walk->ips, alike - 1)))
+        n_further++;
+    else if (guessed)
+        n_guessed++;
+    else
+        n_differing++;
+}
+
+#endif // JM_HAS_UNWINDER
+
+#if !defined(JM_ASKS_CORE)
+
+static UInt unwind_by_core(ThreadId tid, Addr *ips, Addr *sps, UInt max)
+{
+    n_by_core++;
+    UInt n = jm_core_stack(tid, ips, sps, max);
+    // Without unwind tables the core takes any word for a return address. Programs have no code in the upper half of
+    // the address space, so such a frame and all beyond it are wrong.
+    for (UInt i = 1; i < n; i++)
+        if (ips[i] >> 63)
+            return i;
+    return n;
+}
+
+#endif
+
+// Buffers for walks that are not kept for their thread.
+static Addr any_ips[JM_MAX_FRAMES], any_sps[JM_MAX_FRAMES + 1];
+
+static Walk other_walk(UInt n, UInt certain)
+{
+    any_sps[n] = 0;
+    return (Walk){any_ips, any_sps, n, 0, certain < n ? certain : n};
+}
+
+#if defined(JM_HAS_UNWINDER)
+
+static Walk without_recursions(const Walk *walk)
+{
+    UInt n = 0;
+    for (UInt i = 0; i < walk->n; i++) {
+        any_ips[n] = walk->ips[i];
+        any_sps[n] = walk->sps[i];
+        n = without_recursion(any_ips, n + 1);
+    }
+    return other_walk(n, walk->n_certain);
+}
+
+static Walk unwind(ThreadId tid)
+{
+    LastWalk *last = JM_OF_THREAD(&last_walks, LastWalk, tid);
+    UInt n_same;
+    if (!walk_by_rules(tid, last, &n_same)) {
+        last->n = 0;
+        UInt n = jm_unwind_any(tid, any_ips, any_sps, NULL, JM_MAX_FRAMES, 0);
+        return other_walk(n, n_certain);
+    }
+    UInt first = last->capacity - last->n;
+    Walk walk = {last->ips + first, last->sps + first, last->n, n_same, n_certain < last->n ? n_certain : last->n};
+    return VG_(clo_merge_recursive_frames) > 0 ? without_recursions(&walk) : walk;
+}
+
+#endif
+
+Walk jm_unwind(ThreadId tid)
+{
+    n_stacks++;
+#if defined(JM_HAS_UNWINDER)
+    Walk walk = unwind(tid);
+#if !defined(JM_ASKS_CORE)
+    if (guessed) { // the core may have a table
+        JM_OF_THREAD(&last_walks, LastWalk, tid)->n = 0;
+        return other_walk(unwind_by_core(tid, any_ips, any_sps, JM_MAX_FRAMES), JM_MAX_FRAMES);
+    }
+#endif
+    n_by_core += asked_core;
+    if (jm_options.check_unwinding)
+        compare_with_core(tid, &walk);
+    return walk;
+#else
+    return other_walk(unwind_by_core(tid, any_ips, any_sps, JM_MAX_FRAMES), JM_MAX_FRAMES);
+#endif
+}
+
+#if defined(JM_HAS_UNWINDER)
+
+static void forget(void *record)
+{
+    ((LastWalk *)record)->n = 0;
+}
+
+#endif
+
+void jm_unwind_forget(void)
+{
+#if defined(JM_HAS_UNWINDER)
+    jm_unwind_rules_forget();
+    jm_per_thread_each(&last_walks, forget);
+#endif
+}
+
+Bool jm_unwind_mapping_changed(Addr start, SizeT bytes, Bool is_code)
+{
+#if defined(JM_HAS_UNWINDER)
+    if (!jm_unwind_rules_concern(start, bytes))
+        return False;
+    if (is_code)
+        jm_unwind_rules_object_mapped();
+    jm_per_thread_each(&last_walks, forget);
+    return True;
+#else
+    return False;
+#endif
+}
+
+void jm_unwind_write_counters(void)
+{
+    if (!jm_options.check_unwinding)
+        return;
+    jm_trace_counter("unwound", n_stacks);
+    jm_trace_counter("unwound-by-core", n_by_core);
+    jm_trace_counter("unwound-further", n_further);
+    jm_trace_counter("unwound-guessed", n_guessed);
+    jm_trace_counter("unwound-differently", n_differing);
+}
+
+#if defined(JM_HAS_UNWINDER)
+
+static SizeT walks_bytes;
+
+static void add_up(void *record)
+{
+    const LastWalk *last = record;
+    if (last->capacity)
+        walks_bytes += (last->capacity + 1) * (3 * sizeof(Addr) + sizeof(UnwindSlots));
+}
+
+#endif
+
+void jm_unwind_stats(void)
+{
+#if defined(JM_HAS_UNWINDER)
+    jm_stats_row("static", "rules for unwinding", jm_n_unwind_rules(), sizeof jm_unwind_rules + sizeof fresh);
+    walks_bytes = jm_per_thread_bytes(&last_walks);
+    jm_per_thread_each(&last_walks, add_up);
+    jm_stats_row("jm.unwind", "threads, with their last stacks", VG_N_THREADS, walks_bytes);
+#endif
+    jm_stats_row("static", "frames of one stack, at most", JM_MAX_FRAMES, sizeof any_ips + sizeof any_sps);
+}
