@@ -28,41 +28,41 @@
 #include <valgrind/valgrind.h>
 
 enum {
-    VG_USERREQ__JMASSIF_SNAPSHOT = VG_USERREQ_TOOL_BASE('J', 'M'),
-    VG_USERREQ__JMASSIF_MARK,
-    VG_USERREQ__JMASSIF_REGION_BEGIN,
-    VG_USERREQ__JMASSIF_REGION_END,
-    VG_USERREQ__JMASSIF_TENSOR,
-    VG_USERREQ__JMASSIF_TENSOR_FREED,
-    VG_USERREQ__JMASSIF_STAGE,
-    VG_USERREQ__JMASSIF_USAGE
+    JMASSIF_REQUEST_SNAPSHOT = 0x4a4d0000, /* a tool's own requests begin with two letters: 'J' 'M' */
+    JMASSIF_REQUEST_MARK,
+    JMASSIF_REQUEST_REGION_BEGIN,
+    JMASSIF_REQUEST_REGION_END,
+    JMASSIF_REQUEST_TENSOR,
+    JMASSIF_REQUEST_TENSOR_FREED,
+    JMASSIF_REQUEST_STAGE,
+    JMASSIF_REQUEST_USAGE
 };
 
 /* Take a snapshot now, and write everything recorded so far to the trace. */
-#define JMASSIF_SNAPSHOT() VALGRIND_DO_CLIENT_REQUEST_STMT(VG_USERREQ__JMASSIF_SNAPSHOT, 0, 0, 0, 0, 0)
+#define JMASSIF_SNAPSHOT() VALGRIND_DO_CLIENT_REQUEST_STMT(JMASSIF_REQUEST_SNAPSHOT, 0, 0, 0, 0, 0)
 
 /* Set a mark named `text` on the timeline, with a snapshot. */
-#define JMASSIF_MARK(text) VALGRIND_DO_CLIENT_REQUEST_STMT(VG_USERREQ__JMASSIF_MARK, (text), 0, 0, 0, 0)
+#define JMASSIF_MARK(text) VALGRIND_DO_CLIENT_REQUEST_STMT(JMASSIF_REQUEST_MARK, (text), 0, 0, 0, 0)
 
 /* Set a mark and restart the peaks: they cover the time up to the next stage. Begin each test, epoch or request with a
  * stage to get its exact peaks. The run's peaks are the largest of its stages. */
-#define JMASSIF_STAGE(text) VALGRIND_DO_CLIENT_REQUEST_STMT(VG_USERREQ__JMASSIF_STAGE, (text), 0, 0, 0, 0)
+#define JMASSIF_STAGE(text) VALGRIND_DO_CLIENT_REQUEST_STMT(JMASSIF_REQUEST_STAGE, (text), 0, 0, 0, 0)
 
 /* Fill `bytes`, an array of five size_t: current host and device memory, then the peaks of host, of device and of their
  * sum since the last stage. Outside jmassif, or if the array is not writable, nothing is written: initialise it. */
-#define JMASSIF_USAGE(bytes) VALGRIND_DO_CLIENT_REQUEST_STMT(VG_USERREQ__JMASSIF_USAGE, (bytes), 0, 0, 0, 0)
+#define JMASSIF_USAGE(bytes) VALGRIND_DO_CLIENT_REQUEST_STMT(JMASSIF_REQUEST_USAGE, (bytes), 0, 0, 0, 0)
 
 /* Begin and end a named region of the calling thread's timeline. The end closes the innermost open region with the same
  * name, and is ignored if there is none. */
-#define JMASSIF_REGION_BEGIN(text) VALGRIND_DO_CLIENT_REQUEST_STMT(VG_USERREQ__JMASSIF_REGION_BEGIN, (text), 0, 0, 0, 0)
-#define JMASSIF_REGION_END(text)   VALGRIND_DO_CLIENT_REQUEST_STMT(VG_USERREQ__JMASSIF_REGION_END, (text), 0, 0, 0, 0)
+#define JMASSIF_REGION_BEGIN(text) VALGRIND_DO_CLIENT_REQUEST_STMT(JMASSIF_REQUEST_REGION_BEGIN, (text), 0, 0, 0, 0)
+#define JMASSIF_REGION_END(text)   VALGRIND_DO_CLIENT_REQUEST_STMT(JMASSIF_REQUEST_REGION_END, (text), 0, 0, 0, 0)
 
 /* Announce that part of a block from CUDA (device, pinned, managed or mapped memory) was handed out, or returned. The
  * block then has the owner `cache`, the part `tensor`. Parts outside such blocks, or overlapping others, are ignored.
  */
 #define JMASSIF_TENSOR(address, n_bytes)                                                                               \
-    VALGRIND_DO_CLIENT_REQUEST_STMT(VG_USERREQ__JMASSIF_TENSOR, (address), (n_bytes), 0, 0, 0)
+    VALGRIND_DO_CLIENT_REQUEST_STMT(JMASSIF_REQUEST_TENSOR, (address), (n_bytes), 0, 0, 0)
 #define JMASSIF_TENSOR_FREED(address)                                                                                  \
-    VALGRIND_DO_CLIENT_REQUEST_STMT(VG_USERREQ__JMASSIF_TENSOR_FREED, (address), 0, 0, 0, 0)
+    VALGRIND_DO_CLIENT_REQUEST_STMT(JMASSIF_REQUEST_TENSOR_FREED, (address), 0, 0, 0, 0)
 
 #endif

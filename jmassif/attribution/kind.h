@@ -6,7 +6,7 @@
 #ifndef JM_KIND_H
 #define JM_KIND_H
 
-#include "base/compat.h"
+#include "host/types.h"
 
 typedef enum { SIDE_HOST, SIDE_DEVICE, SIDE_NONE } Side;
 

@@ -11,8 +11,8 @@
 #ifndef JM_OWNER_H
 #define JM_OWNER_H
 
-#include "base/compat.h"
 #include "attribution/kind.h"
+#include "host/types.h"
 
 // Owners that C code names. All others come from rules only and have the ids that follow.
 #define JM_OWNERS(X)                                                                                                   \

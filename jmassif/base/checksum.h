@@ -6,7 +6,7 @@
 #ifndef JM_CHECKSUM_H
 #define JM_CHECKSUM_H
 
-#include "base/compat.h"
+#include "host/types.h"
 
 // Compute a checksum; different seeds give different checksums of the same bytes. A change within one aligned word
 // always changes the checksum.

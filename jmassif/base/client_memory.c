@@ -4,6 +4,8 @@
 // the core here and refills the cache.
 
 #include "base/client_memory.h"
+#include "base/libc.h"
+#include "host/host.h"
 
 ReadableSegment jm_readable[JM_N_READABLE];
 ULong jm_n_forgotten;
@@ -11,16 +13,16 @@ ULong jm_n_forgotten;
 void jm_forget_readable(void)
 {
     jm_n_forgotten++;
-    VG_(memset)(jm_readable, 0, sizeof jm_readable);
+    memset(jm_readable, 0, sizeof jm_readable);
 }
 
 Bool jm_is_newly_readable(Addr address, SizeT bytes)
 {
-    if (address + bytes < address || !address || !VG_(am_is_valid_for_client)(address, bytes, VKI_PROT_READ))
+    if (address + bytes < address || !address || !host_is_readable(address, bytes))
         return False;
-    const NSegment *segment = VG_(am_find_nsegment)(address);
-    if (segment)
-        jm_readable[address >> 20 & (JM_N_READABLE - 1)] = (ReadableSegment){segment->start, segment->end + 1};
+    Mapping mapping;
+    if (host_mapping_at(address, &mapping))
+        jm_readable[address >> 20 & (JM_N_READABLE - 1)] = (ReadableSegment){mapping.start, mapping.end};
     return True;
 }
 
@@ -28,7 +30,7 @@ Bool jm_read_bytes(Addr address, void *to, SizeT bytes)
 {
     if (!jm_is_readable(address, bytes))
         return False;
-    VG_(memcpy)(to, (void *)address, bytes);
+    memcpy(to, (void *)address, bytes);
     return True;
 }
 
@@ -39,8 +41,8 @@ Bool jm_read_string(Addr address, HChar *to, SizeT size)
     while (n + 1 < size) {
         // Readability is a property of whole pages: check once per page.
         Addr at = address + n;
-        SizeT piece = VG_PGROUNDDN(at) + VKI_PAGE_SIZE - at;
-        if (!at || !VG_(am_is_valid_for_client)(at, 1, VKI_PROT_READ))
+        SizeT piece = HOST_PAGE_DOWN(at) + HOST_PAGE_BYTES - at;
+        if (!at || !host_is_readable(at, 1))
             return False;
         for (SizeT i = 0; i < piece && n + 1 < size; i++, n++) {
             to[n] = ((const HChar *)at)[i];

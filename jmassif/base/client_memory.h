@@ -6,7 +6,7 @@
 #ifndef JM_CLIENT_MEMORY_H
 #define JM_CLIENT_MEMORY_H
 
-#include "base/compat.h"
+#include "host/types.h"
 
 // Cache of readable segments, direct-mapped by the mebibyte of an address. Walking an interpreter's frames takes
 // hundreds of reads in the same segments per allocation. Entries are valid until mappings change.

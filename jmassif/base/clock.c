@@ -4,20 +4,28 @@
 // kernel's; the processor's counter decides when a reading is worth its system call.
 
 #include "base/clock.h"
+#include "base/kernel.h"
 #include "base/options.h"
 
-ULong jm_clock_traffic_bytes;
+#include <asm/unistd.h>
+#include <time.h>
+
+ULong jm_clock_traffic_bytes, jm_clock_instructions;
 
 static ULong start_ms;
 static ULong start_unix_ms;
 static ULong cached;
-static ULong n_instructions;
+
+static ULong kernel_ms(UInt clock)
+{
+    struct timespec now = {0, 0};
+    jm_kernel_call(__NR_clock_gettime, clock, (UWord)&now, 0, 0, 0);
+    return (ULong)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
 
 static ULong monotonic_ms(void)
 {
-    struct vki_timespec now;
-    VG_(clock_gettime)(&now, VKI_CLOCK_MONOTONIC);
-    return (ULong)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+    return kernel_ms(CLOCK_MONOTONIC);
 }
 
 // Ask the kernel at most READS_PER_MS times per millisecond; in between, the processor's counter shows that too little
@@ -48,9 +56,9 @@ static inline ULong counter(void)
         counts_between_reads = 0; // ask the kernel each time
         return 0;
     }
-#if defined(VGA_amd64)
+#if defined(__x86_64__)
     return __builtin_ia32_rdtsc();
-#elif defined(VGA_arm64)
+#elif defined(__aarch64__)
     ULong count;
     __asm__ volatile("mrs %0, cntvct_el0" : "=r"(count));
     return count;
@@ -61,9 +69,7 @@ static inline ULong counter(void)
 
 void jm_clock_init(void)
 {
-    struct vki_timeval now;
-    VG_(gettimeofday)(&now, NULL);
-    start_unix_ms = (ULong)now.tv_sec * 1000 + now.tv_usec / 1000;
+    start_unix_ms = kernel_ms(CLOCK_REALTIME);
     start_ms = monotonic_ms();
     start_count = counter();
 }
@@ -93,7 +99,7 @@ ULong jm_clock_now(void)
         cached = jm_clock_ms();
         break;
     case TIME_INSTRUCTIONS:
-        cached = n_instructions;
+        cached = jm_clock_instructions;
         break;
     case TIME_BYTES:
         cached = jm_clock_traffic_bytes;
@@ -105,40 +111,4 @@ ULong jm_clock_now(void)
 ULong jm_clock_cached(void)
 {
     return jm_options.time_unit == TIME_MS ? cached : jm_clock_now(); // other clocks cost nothing to read
-}
-
-// Emit n_instructions += n inline: a load, an add and a store before each exit of the superblock.
-static void add_count(IRSB *out, UInt n)
-{
-#if defined(VG_BIGENDIAN)
-    const IREndness end = Iend_BE;
-#else
-    const IREndness end = Iend_LE;
-#endif
-    IRExpr *address = IRExpr_Const(IRConst_U64((ULong)(Addr)&n_instructions));
-    IRTemp before = newIRTemp(out->tyenv, Ity_I64);
-    IRTemp after = newIRTemp(out->tyenv, Ity_I64);
-    addStmtToIRSB(out, IRStmt_WrTmp(before, IRExpr_Load(end, Ity_I64, address)));
-    addStmtToIRSB(out,
-                  IRStmt_WrTmp(after, IRExpr_Binop(Iop_Add64, IRExpr_RdTmp(before), IRExpr_Const(IRConst_U64(n)))));
-    addStmtToIRSB(out, IRStmt_Store(end, address, IRExpr_RdTmp(after)));
-}
-
-IRSB *jm_clock_count_instructions(IRSB *in)
-{
-    IRSB *out = deepCopyIRSBExceptStmts(in);
-    UInt n = 0;
-    for (Int i = 0; i < in->stmts_used; i++) {
-        IRStmt *st = in->stmts[i];
-        if (st->tag == Ist_IMark)
-            n++;
-        else if (st->tag == Ist_Exit && n) {
-            add_count(out, n);
-            n = 0;
-        }
-        addStmtToIRSB(out, st);
-    }
-    if (n)
-        add_count(out, n);
-    return out;
 }

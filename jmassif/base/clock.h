@@ -6,7 +6,7 @@
 #ifndef JM_CLOCK_H
 #define JM_CLOCK_H
 
-#include "base/compat.h"
+#include "host/types.h"
 
 void jm_clock_init(void);
 
@@ -27,7 +27,7 @@ ULong jm_clock_start_unix_ms(void);
 // Bytes allocated plus bytes freed since the start, the clock of --time-unit=B. The ledger counts them.
 extern ULong jm_clock_traffic_bytes;
 
-// Add code to a superblock that counts its guest instructions (--time-unit=i).
-IRSB *jm_clock_count_instructions(IRSB *in);
+// Instructions of the program since the start, the clock of --time-unit=i. The host counts them.
+extern ULong jm_clock_instructions;
 
 #endif

@@ -1,12 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// System calls by the processor's own instruction, for calls that the core does not offer to tools; see kernel.h.
+// The instruction, and the calls; see kernel.h.
 
 #include "base/kernel.h"
 
+#include <asm/unistd.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
 Long jm_kernel_call(UWord number, UWord a1, UWord a2, UWord a3, UWord a4, UWord a5)
 {
-#if defined(VGA_amd64)
+#if defined(__x86_64__)
     Long result;
     register UWord r10 __asm__("r10") = a4;
     register UWord r8 __asm__("r8") = a5;
@@ -15,7 +21,7 @@ Long jm_kernel_call(UWord number, UWord a1, UWord a2, UWord a3, UWord a4, UWord 
                      : "a"(number), "D"(a1), "S"(a2), "d"(a3), "r"(r10), "r"(r8)
                      : "rcx", "r11", "memory");
     return result;
-#elif defined(VGA_arm64)
+#elif defined(__aarch64__)
     register UWord x8 __asm__("x8") = number;
     register UWord x0 __asm__("x0") = a1;
     register UWord x1 __asm__("x1") = a2;
@@ -25,18 +31,91 @@ Long jm_kernel_call(UWord number, UWord a1, UWord a2, UWord a3, UWord a4, UWord 
     __asm__ volatile("svc 0" : "+r"(x0) : "r"(x8), "r"(x1), "r"(x2), "r"(x3), "r"(x4) : "memory");
     return (Long)x0;
 #else
-    return -VKI_ENOSYS;
+    return -ENOSYS;
 #endif
+}
+
+Int jm_open(const HChar *path, Int flags, UInt mode)
+{
+    return (Int)jm_kernel_call(__NR_openat, AT_FDCWD, (UWord)path, flags, mode, 0);
+}
+
+void jm_close(Int fd)
+{
+    jm_kernel_call(__NR_close, fd, 0, 0, 0, 0);
+}
+
+Long jm_read(Int fd, void *to, SizeT bytes)
+{
+    return jm_kernel_call(__NR_read, fd, (UWord)to, bytes, 0, 0);
+}
+
+Long jm_write(Int fd, const void *from, SizeT bytes)
+{
+    return jm_kernel_call(__NR_write, fd, (UWord)from, bytes, 0, 0);
+}
+
+Long jm_seek(Int fd, ULong offset)
+{
+    return jm_kernel_call(__NR_lseek, fd, offset, SEEK_SET, 0, 0);
+}
+
+Long jm_read_link(const HChar *path, HChar *to, SizeT bytes)
+{
+    return jm_kernel_call(__NR_readlinkat, AT_FDCWD, (UWord)path, (UWord)to, bytes, 0);
+}
+
+// The kernel fills the C library's struct stat on both processors.
+static Bool is_status(Long result, const struct stat *found, FileStatus *status)
+{
+    if (result == 0)
+        *status = (FileStatus){found->st_dev, found->st_ino, found->st_size, found->st_mode};
+    return result == 0;
+}
+
+Bool jm_file_status(Int fd, FileStatus *status)
+{
+    struct stat found;
+    return is_status(jm_kernel_call(__NR_fstat, fd, (UWord)&found, 0, 0, 0), &found, status);
+}
+
+Bool jm_path_status(const HChar *path, FileStatus *status)
+{
+    struct stat found;
+    return is_status(jm_kernel_call(__NR_newfstatat, AT_FDCWD, (UWord)path, (UWord)&found, 0, 0), &found, status);
+}
+
+Int jm_process_id(void)
+{
+    return (Int)jm_kernel_call(__NR_getpid, 0, 0, 0, 0, 0);
+}
+
+Int jm_parent_id(void)
+{
+    return (Int)jm_kernel_call(__NR_getppid, 0, 0, 0, 0, 0);
+}
+
+Int jm_thread_id(void)
+{
+    return (Int)jm_kernel_call(__NR_gettid, 0, 0, 0, 0, 0);
+}
+
+Bool jm_limit(Int which, ProcessLimit *limit)
+{
+    return jm_kernel_call(__NR_prlimit64, 0, which, 0, (UWord)limit, 0) == 0;
+}
+
+Bool jm_limit_set(Int which, const ProcessLimit *limit)
+{
+    return jm_kernel_call(__NR_prlimit64, 0, which, (UWord)limit, 0, 0) == 0;
 }
 
 // rt_sigprocmask with the invalid `how` -1 changes nothing: the kernel first reads the eight bytes of the set (EFAULT
 // if it cannot), then rejects -1.
 Bool jm_kernel_can_read(Addr address)
 {
-    return jm_kernel_call(__NR_rt_sigprocmask, -1, address, 0, 8, 0) != -VKI_EFAULT;
+    return jm_kernel_call(__NR_rt_sigprocmask, -1, address, 0, 8, 0) != -EFAULT;
 }
-
-#define MADV_DONTNEED 4 // asm-generic/mman-common.h
 
 void jm_kernel_let_go(Addr start, SizeT bytes)
 {

@@ -1,14 +1,47 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// System calls that the core does not offer to tools.
+// System calls, by the processor's own instruction: a host may have no C library, or one that the program replaces.
 
 #ifndef JM_KERNEL_H
 #define JM_KERNEL_H
 
-#include "base/compat.h"
+#include "host/types.h"
 
 // Return the kernel's result; a negative one is -errno. -ENOSYS on architectures other than x86-64 and arm64.
 Long jm_kernel_call(UWord number, UWord a1, UWord a2, UWord a3, UWord a4, UWord a5);
+
+// Return whether a call's result is -errno.
+static inline Bool jm_is_error(Long result)
+{
+    return (UWord)result > ~(UWord)4095;
+}
+
+// Files. A negative result is -errno.
+Int jm_open(const HChar *path, Int flags, UInt mode);
+void jm_close(Int fd);
+Long jm_read(Int fd, void *to, SizeT bytes);
+Long jm_write(Int fd, const void *from, SizeT bytes);
+Long jm_seek(Int fd, ULong offset);                           // from the start
+Long jm_read_link(const HChar *path, HChar *to, SizeT bytes); // without a NUL
+
+typedef struct {
+    ULong dev, ino, size;
+    UInt mode; // S_ISREG and its kin
+} FileStatus;
+
+Bool jm_file_status(Int fd, FileStatus *status);
+Bool jm_path_status(const HChar *path, FileStatus *status);
+
+Int jm_process_id(void);
+Int jm_parent_id(void);
+Int jm_thread_id(void);
+
+// Limits of the process, RLIMIT_…; no limit is ~0.
+typedef struct {
+    ULong soft, hard;
+} ProcessLimit;
+Bool jm_limit(Int which, ProcessLimit *limit);
+Bool jm_limit_set(Int which, const ProcessLimit *limit);
 
 // Return whether the word at the address can be read; False if a read would raise a signal.
 Bool jm_kernel_can_read(Addr address);

@@ -4,6 +4,9 @@
 // and meanings.
 
 #include "base/options.h"
+#include "base/libc.h"
+#include "base/text.h"
+#include "host/host.h"
 
 Options jm_options;
 
@@ -11,6 +14,7 @@ Options jm_options;
 static Bool pages_as_heap;
 static double peak_inaccuracy = -1;
 static double low_memory = 5; // percent
+static UInt no_python;
 
 // Functions that allocate for their callers, by massif's names for them. Those of the preload library are always
 // skipped.
@@ -38,16 +42,15 @@ void jm_usage_error(const HChar *format, ...)
     HChar text[1024];
     va_list args;
     va_start(args, format);
-    VG_(vsnprintf)(text, sizeof text, format, args);
+    jm_format_list(text, sizeof text, format, args);
     va_end(args);
-    VG_(fmsg)("jmassif: %s\n", text);
-    VG_(exit)(2);
+    host_usage_error(text);
 }
 
-static void add_name(XArray *names, const HChar *name)
+static void add_name(Array *names, const HChar *name)
 {
-    const HChar *copy = VG_(strdup)("jm.options", name);
-    VG_(addToXA)(names, &copy);
+    const HChar *copy = jm_text_copy("jm.options", name);
+    jm_array_add(names, &copy);
 }
 
 void jm_options_init(void)
@@ -55,7 +58,6 @@ void jm_options_init(void)
     jm_options.heap = True;
     jm_options.pages = True;
     jm_options.driver = True;
-    jm_options.python = True;
     jm_options.nvtx = True;
     jm_options.heap_admin = 8;
     jm_options.max_snapshots = 100;
@@ -68,17 +70,72 @@ void jm_options_init(void)
     jm_options.board_root = "";
     jm_options.code_cache = "yes";
     jm_options.code_cache_bytes = 256 << 20;
-    jm_options.alloc_fns = VG_(newXA)(VG_(malloc), "jm.options", VG_(free), sizeof(HChar *));
-    jm_options.ignore_fns = VG_(newXA)(VG_(malloc), "jm.options", VG_(free), sizeof(HChar *));
+    jm_options.alloc_fns = jm_array_new("jm.options", sizeof(HChar *));
+    jm_options.ignore_fns = jm_array_new("jm.options", sizeof(HChar *));
     for (UInt i = 0; default_alloc_fns[i]; i++)
         add_name(jm_options.alloc_fns, default_alloc_fns[i]);
 }
 
-// Parse "64KiB", "64k" or "65536" into bytes; exit on anything else.
+// ---- values --------------------------------------------------------------------------------------------------
+
+typedef enum { IS_YES_NO, IS_NUMBER, IS_DECIMAL, IS_BYTES, IS_TEXT, IS_NAME, IS_CHOICE } OptionType;
+
+typedef struct {
+    const HChar *name;
+    OptionType type;
+    void *value;
+    Int least, most;       // of numbers; of decimals without negative ones
+    const HChar *words[4]; // of a choice, whose value is the position
+} Option;
+
+static const Option all_options[] = {
+    {.name = "--heap", .type = IS_YES_NO, .value = &jm_options.heap},
+    {.name = "--pages", .type = IS_YES_NO, .value = &jm_options.pages},
+    {.name = "--driver", .type = IS_YES_NO, .value = &jm_options.driver},
+    {.name = "--stacks", .type = IS_YES_NO, .value = &jm_options.stacks},
+    {.name = "--check-unwinding", .type = IS_YES_NO, .value = &jm_options.check_unwinding},
+    {.name = "--anonymize", .type = IS_YES_NO, .value = &jm_options.anonymize},
+    {.name = "--threads", .type = IS_YES_NO, .value = &jm_options.threads},
+    {.name = "--low-footprint", .type = IS_YES_NO, .value = &jm_options.low_footprint},
+    {.name = "--keep-going", .type = IS_YES_NO, .value = &jm_options.keep_going},
+    {.name = "--nvtx", .type = IS_YES_NO, .value = &jm_options.nvtx},
+    {.name = "--pages-as-heap", .type = IS_YES_NO, .value = &pages_as_heap},
+    {.name = "--heap-admin", .type = IS_NUMBER, .value = &jm_options.heap_admin, .least = 0, .most = 1024},
+    {.name = "--depth", .type = IS_NUMBER, .value = &jm_options.depth, .least = 0, .most = 8192},
+    {.name = "--max-snapshots", .type = IS_NUMBER, .value = &jm_options.max_snapshots, .least = 10, .most = 1000},
+    {.name = "--detailed-freq", .type = IS_NUMBER, .value = &jm_options.detailed_freq, .least = 1, .most = 1000000},
+    {.name = "--interval", .type = IS_NUMBER, .value = &jm_options.interval_ms, .least = 1, .most = 3600000},
+    {.name = "--low-memory", .type = IS_DECIMAL, .value = &low_memory, .least = 0, .most = 100},
+    {.name = "--threshold", .type = IS_DECIMAL, .value = &jm_options.threshold, .least = 0, .most = 100},
+    {.name = "--peak-inaccuracy", .type = IS_DECIMAL, .value = &peak_inaccuracy, .least = 0, .most = 100},
+    {.name = "--large", .type = IS_BYTES, .value = &jm_options.large_bytes},
+    {.name = "--code-cache-size", .type = IS_BYTES, .value = &jm_options.code_cache_bytes},
+    {.name = "--time-unit", .type = IS_CHOICE, .value = &jm_options.time_unit, .words = {"ms", "i", "B"}},
+    {.name = "--memory", .type = IS_CHOICE, .value = &jm_options.memory, .words = {"auto", "unified", "discrete"}},
+    {.name = "--python", .type = IS_CHOICE, .value = &no_python, .words = {"auto", "no"}},
+    {.name = "--alloc-fn", .type = IS_NAME, .value = &jm_options.alloc_fns},
+    {.name = "--ignore-fn", .type = IS_NAME, .value = &jm_options.ignore_fns},
+    {.name = "--code-cache", .type = IS_TEXT, .value = &jm_options.code_cache},
+    {.name = "--owners", .type = IS_TEXT, .value = &jm_options.owners_file},
+    {.name = "--board-root", .type = IS_TEXT, .value = &jm_options.board_root},
+    {.name = "--jmassif-out-file", .type = IS_TEXT, .value = &jm_options.out_file},
+};
+
+__attribute__((noreturn)) static void expected(const HChar *arg, const HChar *format, ...)
+{
+    HChar text[256];
+    va_list args;
+    va_start(args, format);
+    jm_format_list(text, sizeof text, format, args);
+    va_end(args);
+    host_bad_option(arg, text);
+}
+
+// Parse "64KiB", "64k" or "65536" into bytes.
 static ULong parse_bytes(const HChar *arg, const HChar *text)
 {
     HChar *end;
-    ULong n = VG_(strtoull10)(text, &end);
+    ULong n = jm_text_number(text, &end);
     ULong unit = 0;
     if (end != text) {
         static const struct {
@@ -87,130 +144,151 @@ static ULong parse_bytes(const HChar *arg, const HChar *text)
         } units[] = {{"", 1},        {"B", 1},         {"k", 1 << 10}, {"K", 1 << 10}, {"KiB", 1 << 10}, {"m", 1 << 20},
                      {"M", 1 << 20}, {"MiB", 1 << 20}, {"g", 1 << 30}, {"G", 1 << 30}, {"GiB", 1 << 30}};
         for (UInt i = 0; i < sizeof units / sizeof units[0]; i++)
-            if (VG_STREQ(end, units[i].suffix))
+            if (jm_text_equal(end, units[i].suffix))
                 unit = units[i].unit;
     }
     // Reject a size above 64 bits, which would wrap to another size.
     if (!unit || end - text > 19 || n > ~0ULL / unit)
-        VG_(fmsg_bad_option)(arg, "expected a size such as 65536, 64KiB or 1MiB\n");
+        expected(arg, "expected a size such as 65536, 64KiB or 1MiB");
     return n * unit;
+}
+
+static double parse_decimal(const Option *option, const HChar *arg, const HChar *text)
+{
+    HChar *end;
+    double value = jm_text_number(text, &end);
+    double place = 1;
+    if (*end == '.')
+        for (end++; jm_text_is_digit(*end); end++)
+            value += (*end - '0') * (place /= 10);
+    if (end == text || *end || value < option->least || value > option->most)
+        expected(arg, "%s must be between %d.0 and %d.0", option->name, option->least, option->most);
+    return value;
+}
+
+static Int parse_number(const Option *option, const HChar *arg, const HChar *text)
+{
+    HChar *end;
+    ULong n = jm_text_number(text, &end);
+    if (end == text || *end || end - text > 18 || n < (ULong)option->least || n > (ULong)option->most)
+        expected(arg, "%s must be between %d and %d", option->name, option->least, option->most);
+    return (Int)n;
+}
+
+static UInt parse_choice(const Option *option, const HChar *arg, const HChar *text)
+{
+    UInt n = 0;
+    while (option->words[n] && !jm_text_equal(option->words[n], text))
+        n++;
+    if (option->words[n])
+        return n;
+    expected(arg, "%s must be %s%s%s%s%s", option->name, option->words[0], option->words[2] ? ", " : "",
+             option->words[2] ? option->words[1] : "", " or ", option->words[2] ? option->words[2] : option->words[1]);
+}
+
+static void set_option(const Option *option, const HChar *arg, const HChar *text)
+{
+    switch (option->type) {
+    case IS_YES_NO:
+        if (!jm_text_equal(text, "yes") && !jm_text_equal(text, "no"))
+            expected(arg, "%s must be yes or no", option->name);
+        *(Bool *)option->value = *text == 'y';
+        break;
+    case IS_NUMBER:
+        *(Int *)option->value = parse_number(option, arg, text);
+        break;
+    case IS_DECIMAL:
+        *(double *)option->value = parse_decimal(option, arg, text);
+        break;
+    case IS_BYTES:
+        *(ULong *)option->value = parse_bytes(arg, text);
+        break;
+    case IS_TEXT:
+        *(const HChar **)option->value = text;
+        break;
+    case IS_NAME:
+        add_name(*(Array **)option->value, text);
+        break;
+    case IS_CHOICE:
+        *(UInt *)option->value = parse_choice(option, arg, text);
+        break;
+    }
 }
 
 Bool jm_options_process(const HChar *arg)
 {
-    const HChar *text;
-    if VG_BOOL_CLO (arg, "--heap", jm_options.heap) {
-    } else if VG_BOOL_CLO (arg, "--pages", jm_options.pages) {
-    } else if VG_BOOL_CLO (arg, "--driver", jm_options.driver) {
-    } else if VG_BOOL_CLO (arg, "--stacks", jm_options.stacks) {
-    } else if VG_BOOL_CLO (arg, "--check-unwinding", jm_options.check_unwinding) {
-    } else if VG_BOOL_CLO (arg, "--anonymize", jm_options.anonymize) {
-    } else if VG_BOOL_CLO (arg, "--threads", jm_options.threads) {
-    } else if VG_BOOL_CLO (arg, "--low-footprint", jm_options.low_footprint) {
-    } else if VG_BOOL_CLO (arg, "--keep-going", jm_options.keep_going) {
-    } else if VG_BINT_CLO (arg, "--heap-admin", jm_options.heap_admin, 0, 1024) {
-    } else if VG_BINT_CLO (arg, "--depth", jm_options.depth, 0, 8192) {
-    } else if VG_BINT_CLO (arg, "--max-snapshots", jm_options.max_snapshots, 10, 1000) {
-    } else if VG_BINT_CLO (arg, "--detailed-freq", jm_options.detailed_freq, 1, 1000000) {
-    } else if VG_BINT_CLO (arg, "--interval", jm_options.interval_ms, 1, 3600000) {
-    } else if VG_DBL_CLO (arg, "--low-memory", low_memory) {
-        if (low_memory < 0 || low_memory > 100)
-            VG_(fmsg_bad_option)(arg, "--low-memory must be between 0.0 and 100.0\n");
-    } else if VG_DBL_CLO (arg, "--threshold", jm_options.threshold) {
-        if (jm_options.threshold < 0 || jm_options.threshold > 100)
-            VG_(fmsg_bad_option)(arg, "--threshold must be between 0.0 and 100.0\n");
-    } else if VG_DBL_CLO (arg, "--peak-inaccuracy", peak_inaccuracy) {
-    } else if VG_BOOL_CLO (arg, "--pages-as-heap", pages_as_heap) {
-    } else if VG_XACT_CLO (arg, "--time-unit=ms", jm_options.time_unit, TIME_MS) {
-    } else if VG_XACT_CLO (arg, "--time-unit=i", jm_options.time_unit, TIME_INSTRUCTIONS) {
-    } else if VG_XACT_CLO (arg, "--time-unit=B", jm_options.time_unit, TIME_BYTES) {
-    } else if VG_BOOL_CLO (arg, "--nvtx", jm_options.nvtx) {
-    } else if VG_XACT_CLO (arg, "--python=auto", jm_options.python, True) {
-    } else if VG_XACT_CLO (arg, "--python=no", jm_options.python, False) {
-    } else if VG_XACT_CLO (arg, "--memory=auto", jm_options.memory, MEMORY_AUTO) {
-    } else if VG_XACT_CLO (arg, "--memory=unified", jm_options.memory, MEMORY_UNIFIED) {
-    } else if VG_XACT_CLO (arg, "--memory=discrete", jm_options.memory, MEMORY_DISCRETE) {
-    } else if VG_STR_CLO (arg, "--time-unit", text) {
-        VG_(fmsg_bad_option)(arg, "--time-unit must be i, ms or B\n");
-    } else if VG_STR_CLO (arg, "--memory", text) {
-        VG_(fmsg_bad_option)(arg, "--memory must be auto, unified or discrete\n");
-    } else if VG_STR_CLO (arg, "--alloc-fn", text) {
-        add_name(jm_options.alloc_fns, text);
-    } else if VG_STR_CLO (arg, "--ignore-fn", text) {
-        add_name(jm_options.ignore_fns, text);
-    } else if VG_STR_CLO (arg, "--large", text) {
-        jm_options.large_bytes = parse_bytes(arg, text);
-    } else if VG_STR_CLO (arg, "--code-cache", text) {
-        jm_options.code_cache = VG_STREQ(text, "no") ? NULL : text;
-        if (!*text)
-            VG_(fmsg_bad_option)(arg, "--code-cache must be yes, no or a directory\n");
-    } else if VG_STR_CLO (arg, "--code-cache-size", text) {
-        jm_options.code_cache_bytes = parse_bytes(arg, text);
-    } else if VG_STR_CLO (arg, "--owners", jm_options.owners_file) {
-    } else if VG_STR_CLO (arg, "--board-root", jm_options.board_root) {
-    } else if VG_STR_CLO (arg, "--jmassif-out-file", jm_options.out_file) {
-    } else {
-        return VG_(replacement_malloc_process_cmd_line_option)(arg);
+    const HChar *equals = strchr(arg, '=');
+    for (UInt i = 0; equals && i < sizeof all_options / sizeof *all_options; i++) {
+        const Option *option = &all_options[i];
+        if (strncmp(arg, option->name, equals - arg) == 0 && !option->name[equals - arg]) {
+            set_option(option, arg, equals + 1);
+            return True;
+        }
     }
-    return True;
+    return False;
 }
+
+// ---- the usage text ------------------------------------------------------------------------------------------
 
 void jm_options_print_usage(void)
 {
-    VG_(printf)
-    ("  recording:\n"
-     "    --heap=no|yes             record the heap [yes]\n"
-     "    --heap-admin=<bytes>      size of malloc's header of a block [8]\n"
-     "    --pages=no|yes            sample resident files, mappings and stacks [yes]\n"
-     "    --driver=no|yes           record what GPU drivers commit below CUDA [yes]\n"
-     "    --stacks=no|yes           record stack sizes to the byte; slow [no]\n"
-     "    --threads=no|yes          record the thread of each allocation [no]\n"
-     "    --depth=<number>          innermost frames kept of a stack; 0: all [0]\n"
-     "    --alloc-fn=<name>         skip this function like malloc; may be repeated\n"
-     "    --ignore-fn=<name>        leave out what it allocates; may be repeated\n"
-     "    --nvtx=yes|no             record NVTX ranges and marks [yes]\n"
-     "    --python=auto|no          show Python functions and lines in stacks [auto]\n"
-     "    --owners=<file>           rules to apply before those of owners.rules\n"
-     "    --memory=auto|unified|discrete\n"
-     "                              GPU memory: the host's own, or separate [auto]\n"
-     "    --large=<size>            record heap blocks from this size on one by one;\n"
-     "                              units KiB, MiB, GiB; 0: every block [64KiB]\n"
-     "    --board-root=<dir>        in a container: the directory of the host's / [/]\n"
-     "  snapshots and the trace:\n"
-     "    --jmassif-out-file=<file> trace file; %%p: process id, %%n: number of the\n"
-     "                              file, %%q{VAR}: environment [jmassif.out.%%p]\n"
-     "    --keep-going=no|yes       run the program also when no trace can be written;\n"
-     "                              otherwise exit with status 2 [no]\n"
-     "    --time-unit=i|ms|B        instructions, ms, or bytes allocated, freed [ms]\n"
-     "    --interval=<ms>           minimum interval between snapshots [10]\n"
-     "    --max-snapshots=<number>  snapshots per tenfold growth of the run time [100]\n"
-     "    --anonymize=no|yes        leave out host, user, home and arguments [no]\n"
-     "    --low-footprint=no|yes    take less memory, more time: boards of 4 GB [no]\n"
-     "  translation cache:\n"
-     "    --code-cache=no|yes|<dir> keep translated code for the next run, which then\n"
-     "                              starts sooner; yes: in ~/.cache/jmassif [yes]\n"
-     "    --code-cache-size=<size>  maximum size; units KiB, MiB, GiB [256MiB]\n"
-     "  for the reports:\n"
-     "    --low-memory=<percent>    take a snapshot when less is left; 0: never [5]\n"
-     "    --threshold=<percent>     minimum share of a node in trees [1.0]\n"
-     "    --detailed-freq=<number>  massif output: a tree every so many snapshots [10]\n"
-     "  massif options (ignored, with a note):\n"
-     "    --pages-as-heap=no|yes, --peak-inaccuracy=<percent>\n");
-    VG_(printf)("  read the trace with: jmassif report <file>\n");
+    host_print(HOST_USAGE, "  recording:\n"
+                           "    --heap=no|yes             record the heap [yes]\n"
+                           "    --heap-admin=<bytes>      size of malloc's header of a block [8]\n"
+                           "    --pages=no|yes            sample resident files, mappings and stacks [yes]\n"
+                           "    --driver=no|yes           record what GPU drivers commit below CUDA [yes]\n"
+                           "    --stacks=no|yes           record stack sizes to the byte; slow [no]\n"
+                           "    --threads=no|yes          record the thread of each allocation [no]\n"
+                           "    --depth=<number>          innermost frames kept of a stack; 0: all [0]\n"
+                           "    --alloc-fn=<name>         skip this function like malloc; may be repeated\n"
+                           "    --ignore-fn=<name>        leave out what it allocates; may be repeated\n"
+                           "    --nvtx=yes|no             record NVTX ranges and marks [yes]\n"
+                           "    --python=auto|no          show Python functions and lines in stacks [auto]\n"
+                           "    --owners=<file>           rules to apply before those of owners.rules\n"
+                           "    --memory=auto|unified|discrete\n"
+                           "                              GPU memory: the host's own, or separate [auto]\n"
+                           "    --large=<size>            record heap blocks from this size on one by one;\n"
+                           "                              units KiB, MiB, GiB; 0: every block [64KiB]\n"
+                           "    --board-root=<dir>        in a container: the directory of the host's / [/]\n"
+                           "  snapshots and the trace:\n"
+                           "    --jmassif-out-file=<file> trace file; %p: process id, %n: number of the\n"
+                           "                              file, %q{VAR}: environment [jmassif.out.%p]\n"
+                           "    --keep-going=no|yes       run the program also when no trace can be written;\n"
+                           "                              otherwise exit with status 2 [no]\n"
+                           "    --time-unit=i|ms|B        instructions, ms, or bytes allocated, freed [ms]\n"
+                           "    --interval=<ms>           minimum interval between snapshots [10]\n"
+                           "    --max-snapshots=<number>  snapshots per tenfold growth of the run time [100]\n"
+                           "    --anonymize=no|yes        leave out host, user, home and arguments [no]\n"
+                           "    --low-footprint=no|yes    take less memory, more time: boards of 4 GB [no]\n"
+                           "  translation cache:\n"
+                           "    --code-cache=no|yes|<dir> keep translated code for the next run, which then\n"
+                           "                              starts sooner; yes: in ~/.cache/jmassif [yes]\n"
+                           "    --code-cache-size=<size>  maximum size; units KiB, MiB, GiB [256MiB]\n"
+                           "  for the reports:\n"
+                           "    --low-memory=<percent>    take a snapshot when less is left; 0: never [5]\n"
+                           "    --threshold=<percent>     minimum share of a node in trees [1.0]\n"
+                           "    --detailed-freq=<number>  massif output: a tree every so many snapshots [10]\n"
+                           "  massif options (ignored, with a note):\n"
+                           "    --pages-as-heap=no|yes, --peak-inaccuracy=<percent>\n");
+    host_print(HOST_USAGE, "  read the trace with: jmassif report <file>\n");
 }
 
 void jm_options_print_debug_usage(void)
 {
-    VG_(printf)
-    ("    --check-unwinding=no|yes  unwind each stack by the core as well, and count those that\n"
-     "                              differ in the trace [no]\n");
+    host_print(HOST_USAGE, "    --check-unwinding=no|yes  unwind each stack by the core as well, and count those that\n"
+                           "                              differ in the trace [no]\n");
 }
 
 void jm_options_finish(void)
 {
+    jm_options.python = !no_python;
+    if (jm_text_equal(jm_options.code_cache, "no"))
+        jm_options.code_cache = NULL;
+    else if (!*jm_options.code_cache)
+        host_bad_option("--code-cache=", "--code-cache must be yes, no or a directory");
     jm_options.low_memory_per_mille = (UInt)(low_memory * 10 + 0.5);
     if (pages_as_heap)
-        VG_(umsg)("jmassif: --pages-as-heap is not needed: heap and pages are separate kinds in one ledger\n");
+        jm_message("jmassif: --pages-as-heap is not needed: heap and pages are separate kinds in one ledger\n");
     if (peak_inaccuracy >= 0)
-        VG_(umsg)("jmassif: --peak-inaccuracy is not needed: peaks are always exact\n");
+        jm_message("jmassif: --peak-inaccuracy is not needed: peaks are always exact\n");
 }

@@ -5,7 +5,8 @@
 #ifndef JM_OPTIONS_H
 #define JM_OPTIONS_H
 
-#include "base/compat.h"
+#include "base/array.h"
+#include "host/types.h"
 
 typedef enum { TIME_MS, TIME_INSTRUCTIONS, TIME_BYTES } TimeUnit;
 typedef enum { MEMORY_AUTO, MEMORY_UNIFIED, MEMORY_DISCRETE } MemoryModel;
@@ -37,8 +38,11 @@ typedef struct {
     const HChar *code_cache;  // directory of the translation cache; "yes": the default one; NULL: no cache
     ULong code_cache_bytes;   // limit of the cache
     const HChar *board_root;  // prefix of paths of the board's files; "": no prefix
-    XArray *alloc_fns;        // of HChar*
-    XArray *ignore_fns;       // of HChar*
+    // Set by the host.
+    Bool show_below_main;        // keep start-up code in stacks
+    UInt merge_recursive_frames; // longest cycle that is cut out of a stack; 0: none
+    Array *alloc_fns;            // of HChar*
+    Array *ignore_fns;           // of HChar*
 } Options;
 
 extern Options jm_options;
@@ -46,7 +50,7 @@ extern Options jm_options;
 // Set the defaults. Call once, before any option is parsed.
 void jm_options_init(void);
 
-// VG_(needs_command_line_options) callbacks.
+// For the host: an option of the command line, and the lists of --help and --help-debug.
 Bool jm_options_process(const HChar *arg);
 void jm_options_print_usage(void);
 void jm_options_print_debug_usage(void);
@@ -55,6 +59,6 @@ void jm_options_print_debug_usage(void);
 void jm_options_finish(void);
 
 // Print one line with the problem, its place and the remedy to stderr, and exit with status 2.
-__attribute__((noreturn)) void jm_usage_error(const HChar *format, ...) PRINTF_CHECK(1, 2);
+__attribute__((noreturn)) void jm_usage_error(const HChar *format, ...) __attribute__((format(printf, 1, 2)));
 
 #endif

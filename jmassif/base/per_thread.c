@@ -4,12 +4,13 @@
 // each of them; see per_thread.h.
 
 #include "base/per_thread.h"
+#include "base/libc.h"
 
 static PerThread *all; // only modules with records
 
 void jm_per_thread_start(PerThread *kept)
 {
-    kept->records = VG_(calloc)(kept->name, VG_N_THREADS, kept->record_bytes);
+    kept->records = host_alloc_zeroed(kept->name, host_n_threads(), kept->record_bytes);
     kept->next = all;
     all = kept;
 }
@@ -21,19 +22,19 @@ static void *record_of(const PerThread *kept, ThreadId tid)
 
 void jm_per_thread_each(const PerThread *kept, void (*each)(void *record))
 {
-    for (ThreadId tid = 0; kept->records && tid < VG_N_THREADS; tid++)
+    for (ThreadId tid = 0; kept->records && tid < host_n_threads(); tid++)
         each(record_of(kept, tid));
 }
 
 void jm_per_thread_forget(PerThread *kept)
 {
     if (kept->records)
-        VG_(memset)(kept->records, 0, jm_per_thread_bytes(kept));
+        memset(kept->records, 0, jm_per_thread_bytes(kept));
 }
 
 SizeT jm_per_thread_bytes(const PerThread *kept)
 {
-    return kept->records ? VG_N_THREADS * kept->record_bytes : 0;
+    return kept->records ? host_n_threads() * kept->record_bytes : 0;
 }
 
 void jm_per_thread_end(ThreadId tid, ThreadEnd how)
@@ -42,13 +43,13 @@ void jm_per_thread_end(ThreadId tid, ThreadEnd how)
         void *record = record_of(kept, tid);
         if (kept->ended)
             kept->ended(tid, record, how);
-        VG_(memset)(record, 0, kept->record_bytes);
+        memset(record, 0, kept->record_bytes);
     }
 }
 
 void jm_per_thread_after_fork_in_child(ThreadId tid)
 {
-    for (ThreadId other = 0; other < VG_N_THREADS; other++)
+    for (ThreadId other = 0; other < host_n_threads(); other++)
         if (other != tid)
             jm_per_thread_end(other, LEFT_BY_A_FORK);
 }

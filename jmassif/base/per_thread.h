@@ -7,7 +7,8 @@
 #ifndef JM_PER_THREAD_H
 #define JM_PER_THREAD_H
 
-#include "base/compat.h"
+#include "host/host.h"
+#include "host/types.h"
 
 typedef enum {
     THREAD_EXITED,
@@ -19,7 +20,7 @@ typedef struct PerThread {
     const HChar *name; // cost centre of Valgrind's allocator
     SizeT record_bytes;
     void (*ended)(ThreadId tid, void *record, ThreadEnd how); // called before the record is zeroed; may be NULL
-    void *records;                                            // VG_N_THREADS of them; NULL until the first is requested
+    void *records; // host_n_threads() of them; NULL until the first is requested
     struct PerThread *next;
 } PerThread;
 

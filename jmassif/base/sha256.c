@@ -4,6 +4,8 @@
 // cannot link a library for it.
 
 #include "base/sha256.h"
+#include "base/libc.h"
+#include "base/text.h"
 
 // FIPS 180-4, 4.2.2: fractional parts of the cube roots of the first 64 primes.
 static const UInt round_constants[64] = {
@@ -36,7 +38,7 @@ static void add_block(Sha256 *hash)
         schedule[i] = schedule[i - 16] + sigma0 + schedule[i - 7] + sigma1;
     }
     UInt s[8]; // the working variables a to h of the standard
-    VG_(memcpy)(s, hash->state, sizeof s);
+    memcpy(s, hash->state, sizeof s);
     for (UInt i = 0; i < 64; i++) {
         UInt sum1 = rotated(s[4], 6) ^ rotated(s[4], 11) ^ rotated(s[4], 25);
         UInt choice = (s[4] & s[5]) ^ (~s[4] & s[6]);
@@ -57,7 +59,7 @@ void jm_sha256_begin(Sha256 *hash)
     // 5.3.3: fractional parts of the square roots of the first eight primes.
     static const UInt start[8] = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
                                   0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
-    VG_(memcpy)(hash->state, start, sizeof start);
+    memcpy(hash->state, start, sizeof start);
     hash->n_bytes = 0;
 }
 
@@ -66,7 +68,7 @@ void jm_sha256_add(Sha256 *hash, const UChar *bytes, SizeT n_bytes)
     while (n_bytes) {
         SizeT used = hash->n_bytes % sizeof hash->block;
         SizeT n = sizeof hash->block - used < n_bytes ? sizeof hash->block - used : n_bytes;
-        VG_(memcpy)(hash->block + used, bytes, n);
+        memcpy(hash->block + used, bytes, n);
         hash->n_bytes += n;
         bytes += n;
         n_bytes -= n;
@@ -86,5 +88,5 @@ void jm_sha256_end(Sha256 *hash, HChar hex[JM_SHA256_HEX + 1])
         length[i] = (UChar)(n_bits >> (56 - 8 * i));
     jm_sha256_add(hash, length, sizeof length);
     for (UInt i = 0; i < 8; i++)
-        VG_(sprintf)(hex + 8 * i, "%08x", hash->state[i]);
+        jm_format(hex + 8 * i, 9, "%08x", hash->state[i]);
 }

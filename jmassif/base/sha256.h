@@ -5,7 +5,7 @@
 #ifndef JM_SHA256_H
 #define JM_SHA256_H
 
-#include "base/compat.h"
+#include "host/types.h"
 
 #define JM_SHA256_HEX 64 // digits of a digest
 

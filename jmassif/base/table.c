@@ -3,6 +3,8 @@
 // Growth of the tables (frames, nodes, accounts) and of their hash indexes; see table.h for the reason of the chunks.
 
 #include "base/table.h"
+#include "base/libc.h"
+#include "host/host.h"
 
 UInt jm_table_add(Table *t)
 {
@@ -10,8 +12,8 @@ UInt jm_table_add(Table *t)
     UInt chunk = i >> JM_CHUNK_BITS;
     if (chunk >= t->n_chunks) {
         if (!(chunk & (chunk - 1))) // a power of two, or the first: double the array
-            t->chunks = VG_(realloc)(t->name, t->chunks, (chunk ? 2 * chunk : 1) * sizeof *t->chunks);
-        t->chunks[chunk] = VG_(calloc)(t->name, JM_CHUNK, t->record_bytes);
+            t->chunks = host_realloc(t->name, t->chunks, (chunk ? 2 * chunk : 1) * sizeof *t->chunks);
+        t->chunks[chunk] = host_alloc_zeroed(t->name, JM_CHUNK, t->record_bytes);
         t->n_chunks = chunk + 1;
     }
     return i;
@@ -19,7 +21,7 @@ UInt jm_table_add(Table *t)
 
 void jm_table_drop_last(Table *t)
 {
-    VG_(memset)(jm_table_at(t, t->n - 1), 0, t->record_bytes);
+    memset(jm_table_at(t, t->n - 1), 0, t->record_bytes);
     t->n--;
 }
 
@@ -28,7 +30,7 @@ void jm_index_grow(Index *x, ULong (*hash_of)(UInt entry))
     UInt old_capacity = x->slots ? x->mask + 1 : 0;
     UInt *old = x->slots;
     UInt capacity = old_capacity ? old_capacity * 2 : 1024;
-    x->slots = VG_(calloc)(x->name, capacity, sizeof *x->slots);
+    x->slots = host_alloc_zeroed(x->name, capacity, sizeof *x->slots);
     x->mask = capacity - 1;
     x->limit = capacity / 4 * 3; // beyond it linear probing slows down
     for (UInt i = 0; i < old_capacity; i++) {
@@ -40,5 +42,5 @@ void jm_index_grow(Index *x, ULong (*hash_of)(UInt entry))
         x->slots[at] = old[i];
     }
     if (old)
-        VG_(free)(old);
+        host_free(old);
 }

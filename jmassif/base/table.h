@@ -6,7 +6,7 @@
 #ifndef JM_TABLE_H
 #define JM_TABLE_H
 
-#include "base/compat.h"
+#include "host/types.h"
 
 #define JM_CHUNK_BITS 10
 #define JM_CHUNK      (1u << JM_CHUNK_BITS)

@@ -1,51 +1,255 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// Files, globs and UTF-8, with the few string functions that a Valgrind tool has; see text.h.
+// Files, globs and UTF-8, numbers and formats, without a C library; see text.h.
 
 #include "base/text.h"
+#include "base/kernel.h"
+#include "host/host.h"
+
+#include <fcntl.h>
+
+HChar *jm_text_copy(const HChar *name, const HChar *text)
+{
+    if (!text)
+        return NULL;
+    SizeT bytes = strlen(text) + 1;
+    return memcpy(host_alloc(name, bytes), text, bytes);
+}
+
+void jm_text_cut(HChar *to, const HChar *from, SizeT size)
+{
+    SizeT n = strlen(from) < size ? strlen(from) : size - 1;
+    memcpy(to, from, n);
+    to[n] = 0;
+}
+
+const HChar *jm_text_file_name(const HChar *path)
+{
+    const HChar *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+ULong jm_text_number(const HChar *text, HChar **end)
+{
+    const HChar *at = text;
+    while (*at == ' ' || (*at >= '\t' && *at <= '\r'))
+        at++;
+    ULong n = 0;
+    const HChar *digits = at;
+    for (; jm_text_is_digit(*at); at++)
+        n = 10 * n + (*at - '0');
+    if (end)
+        *end = (HChar *)(at > digits ? at : text);
+    return n;
+}
+
+HChar *jm_text_word(HChar *text, const HChar *separators, HChar **rest)
+{
+    HChar *word = text ? text : *rest;
+    while (*word && strchr(separators, *word))
+        word++;
+    HChar *end = strpbrk(word, separators);
+    *rest = end ? end + 1 : word + strlen(word);
+    if (end)
+        *end = 0;
+    return *word ? word : NULL;
+}
+
+// ---- formats -------------------------------------------------------------------------------------------------
+
+typedef struct {
+    HChar *to;
+    SizeT size, n; // n: written, or cut off
+} Output;
+
+static void put(Output *out, HChar c)
+{
+    if (out->n + 1 < out->size)
+        out->to[out->n] = c;
+    out->n++;
+}
+
+static void put_text(Output *out, const HChar *text, SizeT n, UInt width, Bool is_left, HChar fill)
+{
+    for (SizeT i = n; i < width && !is_left; i++)
+        put(out, fill);
+    for (SizeT i = 0; i < n; i++)
+        put(out, text[i]);
+    for (SizeT i = n; i < width && is_left; i++)
+        put(out, ' ');
+}
+
+typedef struct {
+    Bool is_left, is_grouped;
+    HChar fill;
+    UInt width, longs;
+    SizeT precision;
+} Format;
+
+static const HChar *read_format(const HChar *at, Format *format, va_list *arguments)
+{
+    *format = (Format){.fill = ' ', .precision = ~(SizeT)0};
+    for (;; at++) {
+        if (*at == '-')
+            format->is_left = True;
+        else if (*at == '\'')
+            format->is_grouped = True;
+        else if (*at == '0')
+            format->fill = '0';
+        else
+            break;
+    }
+    HChar *end;
+    format->width = (UInt)jm_text_number(at, &end);
+    at = end;
+    if (*at == '.' && at[1] == '*') {
+        format->precision = va_arg(*arguments, Int);
+        at += 2;
+    } else if (*at == '.') {
+        format->precision = jm_text_number(at + 1, &end);
+        at = end;
+    }
+    while (*at == 'l') {
+        format->longs++;
+        at++;
+    }
+    return at;
+}
+
+static void put_number(Output *out, ULong n, Bool is_negative, UInt base, const Format *format)
+{
+    HChar digits[40];
+    HChar *at = digits + sizeof digits;
+    UInt written = 0;
+    do {
+        if (format->is_grouped && written && written % 3 == 0)
+            *--at = ',';
+        *--at = "0123456789abcdef"[n % base];
+        written++;
+        n /= base;
+    } while (n);
+    if (is_negative)
+        *--at = '-';
+    put_text(out, at, digits + sizeof digits - at, format->width, format->is_left, format->fill);
+}
+
+UInt jm_format_list(HChar *to, SizeT size, const HChar *text, va_list given)
+{
+    Output out = {to, size, 0};
+    va_list arguments;
+    va_copy(arguments, given);
+    for (const HChar *at = text; *at; at++) {
+        if (*at != '%') {
+            put(&out, *at);
+            continue;
+        }
+        Format format;
+        at = read_format(at + 1, &format, &arguments);
+        if (*at == 's') {
+            const HChar *s = va_arg(arguments, const HChar *);
+            SizeT n = 0;
+            while (n < format.precision && s[n])
+                n++;
+            put_text(&out, s, n, format.width, format.is_left, ' ');
+        } else if (*at == 'c') {
+            put(&out, (HChar)va_arg(arguments, Int));
+        } else if (*at == 'd') {
+            Long n = format.longs ? va_arg(arguments, Long) : va_arg(arguments, Int);
+            put_number(&out, n < 0 ? -(ULong)n : (ULong)n, n < 0, 10, &format);
+        } else if (*at == 'u' || *at == 'x') {
+            ULong n = format.longs ? va_arg(arguments, ULong) : va_arg(arguments, UInt);
+            put_number(&out, n, False, *at == 'x' ? 16 : 10, &format);
+        } else if (*at == 'p') {
+            put(&out, '0');
+            put(&out, 'x');
+            put_number(&out, (UWord)va_arg(arguments, void *), False, 16, &format);
+        } else {
+            jm_assert(*at == '%');
+            put(&out, '%');
+        }
+    }
+    va_end(arguments);
+    if (size)
+        to[out.n < size ? out.n : size - 1] = 0;
+    return out.n;
+}
+
+UInt jm_format(HChar *to, SizeT size, const HChar *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    UInt n = jm_format_list(to, size, format, arguments);
+    va_end(arguments);
+    return n;
+}
+
+static void print_list(HostOutput kind, const HChar *format, va_list arguments)
+{
+    HChar text[4096];
+    jm_format_list(text, sizeof text, format, arguments);
+    host_print(kind, text);
+}
+
+void jm_message(const HChar *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    print_list(HOST_WARNING, format, arguments);
+    va_end(arguments);
+}
+
+void jm_note(const HChar *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    print_list(HOST_NOTE, format, arguments);
+    va_end(arguments);
+}
+
+// ---- files ---------------------------------------------------------------------------------------------------
 
 HChar *jm_text_read_file(const HChar *path, SizeT max_bytes)
 {
-    Int fd = VG_(fd_open)(path, VKI_O_RDONLY, 0);
+    Int fd = jm_open(path, O_RDONLY, 0);
     if (fd < 0)
         return NULL;
     SizeT capacity = 4096, used = 0;
-    HChar *text = VG_(malloc)("jm.text", capacity + 1);
+    HChar *text = host_alloc("jm.text", capacity + 1);
     while (used < max_bytes) {
         if (used == capacity) {
             capacity *= 2;
-            text = VG_(realloc)("jm.text", text, capacity + 1);
+            text = host_realloc("jm.text", text, capacity + 1);
         }
-        Int n = VG_(read)(fd, text + used, capacity - used);
+        Int n = jm_read(fd, text + used, capacity - used);
         if (n < 0) {
-            VG_(close)(fd);
-            VG_(free)(text);
+            jm_close(fd);
+            host_free(text);
             return NULL;
         }
         if (n == 0)
             break;
         used += n;
     }
-    VG_(close)(fd);
+    jm_close(fd);
     text[used < max_bytes ? used : max_bytes] = 0;
     return text;
 }
 
 Bool jm_text_each_line(const HChar *path, void (*each)(const HChar *line, void *context), void *context)
 {
-    Int fd = VG_(fd_open)(path, VKI_O_RDONLY, 0);
+    Int fd = jm_open(path, O_RDONLY, 0);
     if (fd < 0)
         return False;
     HChar buffer[8192]; // a path and the fields of /proc before it fit; a longer line arrives in pieces
     SizeT used = 0;
     Int n;
     do {
-        n = VG_(read)(fd, buffer + used, sizeof buffer - 1 - used);
+        n = jm_read(fd, buffer + used, sizeof buffer - 1 - used);
         if (n > 0)
             used += n;
         buffer[used] = 0;
         HChar *line = buffer, *end;
-        while ((end = VG_(strchr)(line, '\n'))) {
+        while ((end = strchr(line, '\n'))) {
             *end = 0;
             each(line, context);
             line = end + 1;
@@ -55,10 +259,10 @@ Bool jm_text_each_line(const HChar *path, void (*each)(const HChar *line, void *
             each(line, context);
             rest = 0;
         }
-        VG_(memmove)(buffer, line, rest);
+        memmove(buffer, line, rest);
         used = rest;
     } while (n > 0);
-    VG_(close)(fd);
+    jm_close(fd);
     return n == 0;
 }
 
@@ -102,11 +306,11 @@ Bool jm_text_fits(const HChar *pattern, HChar stop, const HChar *text)
 Bool jm_text_matches(const HChar *glob, const HChar *text)
 {
     static const HChar digit[] = "[0-9]";
-    const HChar *bracket = VG_(strstr)(glob, digit);
+    const HChar *bracket = strstr(glob, digit);
     if (!bracket)
         return jm_text_fits(glob, 0, text);
     SizeT n = bracket - glob;
-    return VG_(strncmp)(glob, text, n) == 0 && VG_(isdigit)(text[n]) &&
+    return strncmp(glob, text, n) == 0 && jm_text_is_digit(text[n]) &&
            jm_text_fits(bracket + sizeof digit - 1, 0, text + n + 1);
 }
 
@@ -134,6 +338,6 @@ Bool jm_text_labelled_bytes(const HChar *line, const HChar *label, ULong *bytes)
         return False;
     while (*line == ' ' || *line == '\t')
         line++;
-    *bytes = VG_(strtoull10)(line, NULL) * 1024;
+    *bytes = jm_text_number(line, NULL) * 1024;
     return True;
 }

@@ -5,9 +5,41 @@
 #ifndef JM_TEXT_H
 #define JM_TEXT_H
 
-#include "base/compat.h"
+#include "base/libc.h"
 
-// Read a file into a string, cut at `max_bytes`; NULL if it cannot be read. The caller frees it with VG_(free). Works
+#define jm_text_equal(a, b) (strcmp(a, b) == 0)
+
+static inline Bool jm_text_is_digit(HChar c)
+{
+    return c >= '0' && c <= '9';
+}
+
+// A copy that the caller frees with host_free; NULL of NULL.
+HChar *jm_text_copy(const HChar *name, const HChar *text);
+
+// Copy a text, cut to `size - 1` bytes.
+void jm_text_cut(HChar *to, const HChar *from, SizeT size);
+
+// The part of a path after its last slash.
+const HChar *jm_text_file_name(const HChar *path);
+
+// The number at the start of a text, after spaces; 0 if there is none. `end`, if not NULL, is set behind it, or to
+// `text`.
+ULong jm_text_number(const HChar *text, HChar **end);
+
+// Take the next word apart from a text, as strtok_r does: `text` is NULL after the first call.
+HChar *jm_text_word(HChar *text, const HChar *separators, HChar **rest);
+
+// Write a text, cut to `size - 1` bytes. Of printf's formats %s %c %d %u %x %p, with l and ll, a width, 0 and -, a
+// precision of %s, and ' for groups of three digits. Return the length without the cut.
+UInt jm_format(HChar *to, SizeT size, const HChar *format, ...) __attribute__((format(printf, 3, 4)));
+UInt jm_format_list(HChar *to, SizeT size, const HChar *format, va_list arguments);
+
+// Print a line for the user, by jm_format. A note is silent with -q.
+void jm_message(const HChar *format, ...) __attribute__((format(printf, 1, 2)));
+void jm_note(const HChar *format, ...) __attribute__((format(printf, 1, 2)));
+
+// Read a file into a string, cut at `max_bytes`; NULL if it cannot be read. The caller frees it with host_free. Works
 // for files of /proc, which have no size.
 HChar *jm_text_read_file(const HChar *path, SizeT max_bytes);
 
@@ -15,12 +47,11 @@ HChar *jm_text_read_file(const HChar *path, SizeT max_bytes);
 // the file cannot be read to its end.
 Bool jm_text_each_line(const HChar *path, void (*each)(const HChar *line, void *context), void *context);
 
-// Return whether a pattern of *, ? and backslash-escaped characters matches all of a text, as VG_(string_match) does,
-// but in at most the product of their lengths as time. The pattern ends at its NUL or before the first `stop`.
+// Return whether a pattern of *, ? and backslash-escaped characters matches all of a text, in
+// at most the product of their lengths as time. The pattern ends at its NUL or before the first `stop`.
 Bool jm_text_fits(const HChar *pattern, HChar stop, const HChar *text);
 
-// Return whether a glob matches: *, ? and at most one [0-9], which VG_(string_match) lacks. Before the [0-9] wildcards
-// are not allowed.
+// Return whether a glob matches: *, ? and at most one [0-9]. Before the [0-9] wildcards are not allowed.
 Bool jm_text_matches(const HChar *glob, const HChar *text);
 
 // Write a code point as UTF-8 and return its length: 1 to 4 bytes, 0 above U+10FFFF.

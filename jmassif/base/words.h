@@ -6,7 +6,7 @@
 #ifndef JM_WORDS_H
 #define JM_WORDS_H
 
-#include "base/compat.h"
+#include "host/types.h"
 
 typedef ULong __attribute__((aligned(1), may_alias)) UnalignedWord;
 

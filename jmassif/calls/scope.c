@@ -4,9 +4,12 @@
 // each record covers everything inside its call. Beyond MAX_TOLD records per name, calls are summed instead.
 
 #include "calls/scope.h"
+#include "base/array.h"
 #include "base/clock.h"
+#include "base/libc.h"
 #include "base/per_thread.h"
 #include "base/stats.h"
+#include "host/host.h"
 #include "trace/trace.h"
 
 #define MAX_DEPTH 64
@@ -39,7 +42,7 @@ typedef struct {
     Bool changed;
 } ScopeSum;
 
-static XArray *sums; // elements are ScopeSum
+static Array *sums; // elements are ScopeSum
 static UInt n_scopes;
 static UInt n_threads; // have entered a scope
 
@@ -47,7 +50,7 @@ static void release(ThreadId tid, void *record, ThreadEnd how)
 {
     ThreadScopes *t = record;
     if (t->scopes) {
-        VG_(free)(t->scopes);
+        host_free(t->scopes);
         n_threads--;
     }
 }
@@ -68,16 +71,16 @@ static inline Scope *innermost(ThreadId tid)
 static ScopeSum *sum_of(UInt name)
 {
     if (!sums)
-        sums = VG_(newXA)(VG_(malloc), "jm.scope", VG_(free), sizeof(ScopeSum));
-    for (Word i = 0; i < VG_(sizeXA)(sums); i++) {
-        ScopeSum *s = VG_(indexXA)(sums, i);
+        sums = jm_array_new("jm.scope", sizeof(ScopeSum));
+    for (Word i = 0; i < jm_array_n(sums); i++) {
+        ScopeSum *s = jm_array_at(sums, i);
         if (s->name == name)
             return s;
     }
     ScopeSum fresh;
-    VG_(memset)(&fresh, 0, sizeof fresh);
+    memset(&fresh, 0, sizeof fresh);
     fresh.name = name;
-    return VG_(indexXA)(sums, VG_(addToXA)(sums, &fresh));
+    return jm_array_at(sums, jm_array_add(sums, &fresh));
 }
 
 static void tell(ThreadId tid, const Scope *s, UInt parent)
@@ -138,7 +141,7 @@ void jm_scope_enter(ThreadId tid, UInt name, Addr sp, Bool is_told)
 {
     ThreadScopes *t = thread_scopes(tid);
     if (!t->scopes) {
-        t->scopes = VG_(malloc)("jm.scope", MAX_DEPTH * sizeof *t->scopes);
+        t->scopes = host_alloc("jm.scope", MAX_DEPTH * sizeof *t->scopes);
         n_threads++;
     }
     drop_left(tid, sp);
@@ -146,7 +149,7 @@ void jm_scope_enter(ThreadId tid, UInt name, Addr sp, Bool is_told)
         pop(tid, False);
     const Scope *outer = innermost(tid);
     Scope *s = &t->scopes[t->depth++];
-    VG_(memset)(s, 0, sizeof *s);
+    memset(s, 0, sizeof *s);
     jm_stack_capture_base(tid, outer ? &outer->base : NULL, &s->base);
     s->id = ++n_scopes;
     s->name = name;
@@ -182,7 +185,7 @@ UInt jm_scope_current(ThreadId tid)
 NodeId jm_scope_capture(ThreadId tid, Bool *ignored)
 {
     if (jm_scope_depth(tid))
-        drop_left(tid, VG_(get_SP)(tid) - 1); // the call's own wrapper may capture: keep its scope
+        drop_left(tid, host_sp(tid) - 1); // the call's own wrapper may capture: keep its scope
     const Scope *s = innermost(tid);
     return jm_stack_capture(tid, s ? &s->base : NULL, ignored);
 }
@@ -237,8 +240,8 @@ Bool jm_scope_has_failed(ThreadId tid)
 
 void jm_scope_write_sums(void)
 {
-    for (Word i = 0; sums && i < VG_(sizeXA)(sums); i++) {
-        ScopeSum *s = VG_(indexXA)(sums, i);
+    for (Word i = 0; sums && i < jm_array_n(sums); i++) {
+        ScopeSum *s = jm_array_at(sums, i);
         if (s->changed)
             jm_trace_scope_sum(s->name, s->n_summed, s->time, s->growth);
         s->changed = False;
@@ -249,6 +252,6 @@ void jm_scope_stats(void)
 {
     jm_stats_row("jm.scope", "threads that have called CUDA or dlopen", n_threads,
                  n_threads * MAX_DEPTH * sizeof(Scope));
-    jm_stats_row("jm.scope", "threads", VG_N_THREADS, jm_per_thread_bytes(&threads));
+    jm_stats_row("jm.scope", "threads", host_n_threads(), jm_per_thread_bytes(&threads));
     jm_stats_array("jm.scope", "sums of calls", sums, sizeof(ScopeSum));
 }

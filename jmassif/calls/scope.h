@@ -7,8 +7,8 @@
 #ifndef JM_SCOPE_H
 #define JM_SCOPE_H
 
-#include "base/compat.h"
 #include "attribution/kind.h"
+#include "host/types.h"
 #include "stack/stack.h"
 
 // Enter a call and capture its stack. `name` is a trace string id. `sp` is the stack pointer, used to detect calls that

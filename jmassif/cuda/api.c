@@ -4,8 +4,10 @@
 // row's number identifies a function on both sides.
 
 #include "cuda/api.h"
-#include "base/client_memory.h"
 #include "attribution/kind.h"
+#include "base/client_memory.h"
+#include "base/text.h"
+#include "host/host.h"
 #include "trace/trace.h"
 
 #define API(library, name, n_args, convention, action, kind, p, s)                                                     \
@@ -17,7 +19,7 @@ static const CudaFunction functions[JM_N_ROWS] = {
 
 const CudaFunction *jm_cuda_function(UWord row)
 {
-    tl_assert(row < JM_N_ROWS);
+    jm_assert(row < JM_N_ROWS);
     return &functions[row];
 }
 
@@ -34,7 +36,7 @@ UInt jm_cuda_function_name(const CudaFunction *function)
 static UWord driver_row(const HChar *name)
 {
     for (UWord i = 0; i < JM_N_ROWS; i++)
-        if (functions[i].library == LIBRARY_DRIVER && VG_STREQ(functions[i].name, name))
+        if (functions[i].library == LIBRARY_DRIVER && jm_text_equal(functions[i].name, name))
             return 1 + i;
     return 0;
 }
@@ -42,17 +44,17 @@ static UWord driver_row(const HChar *name)
 UWord jm_cuda_uncovered_row(Addr symbol, Addr address, UWord flags)
 {
     HChar asked_for[128], exact[160];
-    const HChar *entry;
     if (!jm_read_string(symbol, asked_for, sizeof asked_for))
         return 0;
-    if (VG_(get_fnname_if_entry)(VG_(current_DiEpoch)(), address, &entry))
+    const HChar *entry = host_function_entry(address);
+    if (entry)
         for (UWord i = 0; i < JM_N_ROWS; i++)
-            if (VG_STREQ(functions[i].name, entry))
+            if (jm_text_equal(functions[i].name, entry))
                 return 0;
     // The name means the newest form; the flag 2 (per-thread default stream, cuda.h) means the _ptsz form.
     static const HChar *const forms[] = {"_v2", "", NULL};
     for (UInt f = 0; forms[f]; f++) {
-        VG_(snprintf)(exact, sizeof exact, "%s%s%s", asked_for, forms[f], (flags & 2) && !forms[f][0] ? "_ptsz" : "");
+        jm_format(exact, sizeof exact, "%s%s%s", asked_for, forms[f], (flags & 2) && !forms[f][0] ? "_ptsz" : "");
         UWord row = driver_row(exact);
         if (row)
             return row;

@@ -5,7 +5,7 @@
 #ifndef JM_CUDA_API_H
 #define JM_CUDA_API_H
 
-#include "base/compat.h"
+#include "host/types.h"
 
 #include "preload/protocol.h"
 

@@ -8,7 +8,9 @@
 // reach the driver in ways that cannot be wrapped.
 
 #include "cuda/calls.h"
+#include "base/array.h"
 #include "base/client_memory.h"
+#include "calls/scope.h"
 #include "cuda/device_blocks.h"
 #include "cuda/layout.h"
 #include "cuda/pool.h"
@@ -16,7 +18,6 @@
 #include "cuda/registered.h"
 #include "cuda/tensor.h"
 #include "events/exhaustion.h"
-#include "calls/scope.h"
 
 static ULong n_unknown_frees;
 static ULong n_refused;
@@ -286,12 +287,12 @@ typedef struct {
     UWord handle;
 } Alias;
 
-static XArray *aliases;
+static Array *aliases;
 
 static UWord handle_behind(UWord handle)
 {
-    for (Word i = 0; aliases && i < VG_(sizeXA)(aliases); i++) {
-        const Alias *a = VG_(indexXA)(aliases, i);
+    for (Word i = 0; aliases && i < jm_array_n(aliases); i++) {
+        const Alias *a = jm_array_at(aliases, i);
         if (a->alias == handle)
             return a->handle;
     }
@@ -333,9 +334,9 @@ static Bool retain_handle(const CudaCall *call)
     block->n_handles++;
     if (handle != block->key && handle_behind(handle) == handle) {
         if (!aliases)
-            aliases = VG_(newXA)(VG_(malloc), "jm.cuda", VG_(free), sizeof(Alias));
+            aliases = jm_array_new("jm.cuda", sizeof(Alias));
         Alias a = {handle, block->key};
-        VG_(addToXA)(aliases, &a);
+        jm_array_add(aliases, &a);
     }
     return False;
 }
@@ -375,19 +376,19 @@ typedef struct {
     UInt n_retained;
 } Primary;
 
-static XArray *primaries;
+static Array *primaries;
 
 static Primary *primary_of(UInt device)
 {
     if (!primaries)
-        primaries = VG_(newXA)(VG_(malloc), "jm.cuda", VG_(free), sizeof(Primary));
-    for (Word i = 0; i < VG_(sizeXA)(primaries); i++) {
-        Primary *p = VG_(indexXA)(primaries, i);
+        primaries = jm_array_new("jm.cuda", sizeof(Primary));
+    for (Word i = 0; i < jm_array_n(primaries); i++) {
+        Primary *p = jm_array_at(primaries, i);
         if (p->device == device)
             return p;
     }
     Primary fresh = {device, 0, 0};
-    return VG_(indexXA)(primaries, VG_(addToXA)(primaries, &fresh));
+    return jm_array_at(primaries, jm_array_add(primaries, &fresh));
 }
 
 // From now on the device can be queried for its type.

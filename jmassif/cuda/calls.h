@@ -6,9 +6,9 @@
 #ifndef JM_CUDA_CALLS_H
 #define JM_CUDA_CALLS_H
 
-#include "base/compat.h"
 #include "attribution/kind.h"
 #include "cuda/api.h"
+#include "host/types.h"
 
 // Properties of an action.
 typedef enum {

@@ -5,22 +5,27 @@
 // out-of-memory events, counters, and samples of the device's free memory.
 
 #include "cuda/cuda.h"
+#include "base/array.h"
 #include "base/client_memory.h"
-#include "symbols/elf.h"
 #include "base/clock.h"
+#include "base/text.h"
+#include "calls/scope.h"
 #include "cuda/api.h"
 #include "cuda/calls.h"
 #include "cuda/device_blocks.h"
 #include "cuda/query.h"
 #include "cuda/registered.h"
-#include "tensors/pending.h"
 #include "events/exhaustion.h"
 #include "events/snapshot.h"
-#include "calls/scope.h"
+#include "host/host.h"
 #include "stack/stack.h"
+#include "symbols/elf.h"
+#include "tensors/pending.h"
 #include "trace/trace.h"
 
 #include "preload/protocol.h"
+
+#include <sys/mman.h>
 
 static void (*library_loaded)(ThreadId tid);
 
@@ -38,14 +43,14 @@ typedef struct {
     Bool changed;
 } Failure;
 
-static XArray *failures;
+static Array *failures;
 
 static void count_failure(UInt name, UInt code)
 {
     if (!failures)
-        failures = VG_(newXA)(VG_(malloc), "jm.cuda", VG_(free), sizeof(Failure));
-    for (Word i = 0; i < VG_(sizeXA)(failures); i++) {
-        Failure *f = VG_(indexXA)(failures, i);
+        failures = jm_array_new("jm.cuda", sizeof(Failure));
+    for (Word i = 0; i < jm_array_n(failures); i++) {
+        Failure *f = jm_array_at(failures, i);
         if (f->name == name && f->code == code) {
             f->count++;
             f->changed = True;
@@ -53,13 +58,13 @@ static void count_failure(UInt name, UInt code)
         }
     }
     Failure fresh = {name, code, 1, True};
-    VG_(addToXA)(failures, &fresh);
+    jm_array_add(failures, &fresh);
 }
 
 static void write_failures(void)
 {
-    for (Word i = 0; failures && i < VG_(sizeXA)(failures); i++) {
-        Failure *f = VG_(indexXA)(failures, i);
+    for (Word i = 0; failures && i < jm_array_n(failures); i++) {
+        Failure *f = jm_array_at(failures, i);
         if (f->changed)
             jm_trace_failure(f->name, f->code, f->count);
         f->changed = False;
@@ -139,7 +144,7 @@ static UInt scope_name(const CudaFunction *function, const UWord *words)
         return jm_cuda_function_name(function);
     if (!words[0] || !jm_read_string(words[0], file, sizeof file) || !file[0])
         return jm_trace_string("dlopen");
-    VG_(snprintf)(name, sizeof name, "dlopen %s", VG_(basename)(file));
+    jm_format(name, sizeof name, "dlopen %s", jm_text_file_name(file));
     return jm_trace_string(name);
 }
 
@@ -151,7 +156,7 @@ static void enter(ThreadId tid, const CudaFunction *function, const UWord *words
         jm_pending_settle(tid);
         jm_snapshot_take(SNAPSHOT_END);
     }
-    jm_scope_enter(tid, scope_name(function, words), VG_(get_SP)(tid), jm_calls_is(function, IS_TOLD));
+    jm_scope_enter(tid, scope_name(function, words), host_sp(tid), jm_calls_is(function, IS_TOLD));
 }
 
 // True if there is a query for the wrapper.
@@ -182,15 +187,14 @@ static Bool leave(const CudaCall *call)
 // Wrappers are trusted, but any program can forge a request: check rows and pointers.
 static Bool is_sound(const UWord *args)
 {
-    const Int writable = VKI_PROT_READ | VKI_PROT_WRITE;
     switch (args[0]) {
     case JM_REQ_ENTER:
         return args[1] < JM_N_ROWS && jm_is_readable(args[2], JM_MAX_WORDS * sizeof(UWord));
     case JM_REQ_LEAVE:
         return args[1] < JM_N_ROWS && jm_is_readable(args[3], JM_MAX_WORDS * sizeof(UWord)) &&
-               VG_(am_is_valid_for_client)(args[5], sizeof(struct jm_queries), writable);
+               host_is_writable(args[5], sizeof(struct jm_queries));
     case JM_REQ_ANSWER:
-        return VG_(am_is_valid_for_client)(args[1], sizeof(struct jm_queries), writable);
+        return host_is_writable(args[1], sizeof(struct jm_queries));
     default:
         return True;
     }

@@ -5,7 +5,7 @@
 #ifndef JM_CUDA_H
 #define JM_CUDA_H
 
-#include "base/compat.h"
+#include "host/types.h"
 
 // Sets the callback for a dlopen that is about to end, while its scope is still open, to measure the library's
 // mappings.

@@ -5,15 +5,18 @@
 // where that is known, so that the two together are the memory that the kernel has committed.
 
 #include "cuda/device_blocks.h"
-#include "cuda/pool.h"
-#include "cuda/registered.h"
-#include "ledger/account.h"
+#include "base/array.h"
 #include "base/client_memory.h"
 #include "base/clock.h"
-#include "tensors/pending.h"
-#include "calls/scope.h"
-#include "events/snapshot.h"
+#include "base/libc.h"
 #include "base/stats.h"
+#include "calls/scope.h"
+#include "cuda/pool.h"
+#include "cuda/registered.h"
+#include "events/snapshot.h"
+#include "host/host.h"
+#include "ledger/account.h"
+#include "tensors/pending.h"
 #include "trace/trace.h"
 
 // A mapping of cuMemCreate'd memory.
@@ -23,21 +26,21 @@ typedef struct {
     UWord handle;
 } VmmMapping;
 
-static VgHashTable *tables[N_SPACES];
-static XArray *mappings; // of VmmMapping
+static Map *tables[N_SPACES];
+static Array *mappings; // of VmmMapping
 static ULong serial;
 static ULong n_stale;
 
-static VgHashTable *table_of(Space space)
+static Map *table_of(Space space)
 {
     if (!tables[space])
-        tables[space] = VG_(HT_construct)("jm.device_blocks");
+        tables[space] = jm_map_new("jm.device_blocks");
     return tables[space];
 }
 
 DeviceBlock *jm_device_block_find(Space space, UWord key)
 {
-    return VG_(HT_lookup)(table_of(space), key);
+    return jm_map_find(table_of(space), key);
 }
 
 ULong jm_device_block_serial(void)
@@ -96,11 +99,11 @@ static void add_range(Addr start, ULong bytes, DeviceBlock *block)
         return;
     if (n_ranges == ranges_capacity) {
         ranges_capacity = ranges_capacity ? 2 * ranges_capacity : 64;
-        ranges = VG_(realloc)("jm.ranges", ranges, ranges_capacity * sizeof *ranges);
+        ranges = host_realloc("jm.ranges", ranges, ranges_capacity * sizeof *ranges);
     }
     UInt i = range_behind(start);
     ranges_overlap |= (i > 0 && ranges[i - 1].end > start) || (i < n_ranges && ranges[i].start < start + bytes);
-    VG_(memmove)(&ranges[i + 1], &ranges[i], (n_ranges - i) * sizeof *ranges);
+    memmove(&ranges[i + 1], &ranges[i], (n_ranges - i) * sizeof *ranges);
     ranges[i] = (BlockRange){start, start + bytes, block};
     n_ranges++;
 }
@@ -110,7 +113,7 @@ static void remove_range(Addr start, const DeviceBlock *block)
     for (UInt i = range_behind(start); i-- > 0 && ranges[i].start == start;) {
         if (ranges[i].block != block)
             continue;
-        VG_(memmove)(&ranges[i], &ranges[i + 1], (n_ranges - i - 1) * sizeof *ranges);
+        memmove(&ranges[i], &ranges[i + 1], (n_ranges - i - 1) * sizeof *ranges);
         n_ranges--;
         return;
     }
@@ -158,7 +161,7 @@ ULong jm_device_cached_bytes(void)
 static Bool move_block(Addr address, AccountId to)
 {
     DeviceBlock *b = jm_device_block_find(SPACE_POINTER, address);
-    tl_assert(b);
+    jm_assert(b);
     b->account = to;
     return True;
 }
@@ -172,7 +175,7 @@ DeviceBlock *jm_device_block_open(ThreadId tid, Space space, UWord key, Kind kin
     }
     Bool ignored;
     NodeId node = jm_scope_capture(tid, &ignored);
-    DeviceBlock *b = VG_(calloc)("jm.device_blocks", 1, sizeof *b);
+    DeviceBlock *b = host_alloc_zeroed("jm.device_blocks", 1, sizeof *b);
     b->key = key;
     b->space = space;
     b->kind = kind;
@@ -184,7 +187,7 @@ DeviceBlock *jm_device_block_open(ThreadId tid, Space space, UWord key, Kind kin
         add_range(key, bytes, b);
     if (is_cached(b))
         cached_bytes += bytes;
-    VG_(HT_add_node)(table_of(space), b);
+    jm_map_add(table_of(space), b);
     if (kind == KIND_POOL)
         b->pool = jm_pool_guess(bytes);
     ULong now = jm_clock_now();
@@ -228,11 +231,11 @@ void jm_device_block_become_segment(DeviceBlock *b)
 // Drops the mappings of memory that ends while mapped (fork), so that no address leads to it.
 static void forget_mappings(DeviceBlock *b)
 {
-    for (Word i = VG_(sizeXA)(mappings) - 1; i >= 0; i--) {
-        VmmMapping m = *(VmmMapping *)VG_(indexXA)(mappings, i);
+    for (Word i = jm_array_n(mappings) - 1; i >= 0; i--) {
+        VmmMapping m = *(VmmMapping *)jm_array_at(mappings, i);
         if (m.handle != b->key)
             continue;
-        VG_(removeIndexXA)(mappings, i);
+        jm_array_remove(mappings, i);
         remove_range(m.address, b);
         jm_trace_unmapped(jm_clock_now(), m.address, m.bytes);
     }
@@ -260,7 +263,7 @@ static void end_block(ThreadId tid, DeviceBlock *b)
     }
     if (b->pool)
         jm_pool_give_back(b->pool, b->bytes);
-    VG_(free)(b);
+    host_free(b);
     jm_snapshot_event();
 }
 
@@ -268,7 +271,7 @@ void jm_device_block_close(ThreadId tid, DeviceBlock *block)
 {
     if (block->space == SPACE_POINTER && jm_account_is_tensor(block->account))
         jm_pending_ends(tid, block->key);
-    VG_(HT_remove)(table_of(block->space), block->key);
+    jm_map_remove(table_of(block->space), block->key);
     jm_scope_mark_freed(tid);
     end_block(tid, block);
 }
@@ -301,14 +304,14 @@ void jm_device_blocks_close_context(ThreadId tid, UWord context)
 {
     for (Space space = 0; space < N_SPACES; space++) {
         UInt n;
-        VgHashNode **all = VG_(HT_to_array)(table_of(space), &n);
+        MapNode **all = jm_map_nodes(table_of(space), &n);
         for (UInt i = 0; i < n; i++) {
             DeviceBlock *b = (DeviceBlock *)all[i];
             if (b->context == context && b->kind != KIND_POOL && b->space != SPACE_VMM)
                 jm_device_block_close(tid, b);
         }
         if (all)
-            VG_(free)(all);
+            host_free(all);
     }
     jm_registered_close_context(context);
 }
@@ -321,9 +324,9 @@ void jm_device_map(ThreadId tid, Addr address, ULong bytes, UWord handle)
     if (!b)
         return;
     if (!mappings)
-        mappings = VG_(newXA)(VG_(malloc), "jm.mappings", VG_(free), sizeof(VmmMapping));
+        mappings = jm_array_new("jm.mappings", sizeof(VmmMapping));
     VmmMapping m = {address, bytes, handle};
-    VG_(addToXA)(mappings, &m);
+    jm_array_add(mappings, &m);
     b->n_mappings++;
     add_range(address, bytes, b);
     jm_trace_mapped(jm_clock_now(), address, bytes, b->key);
@@ -333,11 +336,11 @@ void jm_device_map(ThreadId tid, Addr address, ULong bytes, UWord handle)
 
 void jm_device_unmap(ThreadId tid, Addr address, ULong bytes)
 {
-    for (Word i = mappings ? VG_(sizeXA)(mappings) - 1 : -1; i >= 0; i--) {
-        VmmMapping m = *(VmmMapping *)VG_(indexXA)(mappings, i);
+    for (Word i = mappings ? jm_array_n(mappings) - 1 : -1; i >= 0; i--) {
+        VmmMapping m = *(VmmMapping *)jm_array_at(mappings, i);
         if (m.address < address || m.address + m.bytes > address + bytes)
             continue;
-        VG_(removeIndexXA)(mappings, i);
+        jm_array_remove(mappings, i);
         jm_trace_unmapped(jm_clock_now(), m.address, m.bytes);
         DeviceBlock *b = jm_device_block_find(SPACE_VMM, m.handle);
         if (b) {
@@ -350,8 +353,8 @@ void jm_device_unmap(ThreadId tid, Addr address, ULong bytes)
 
 DeviceBlock *jm_device_mapped_at(Addr address)
 {
-    for (Word i = 0; mappings && i < VG_(sizeXA)(mappings); i++) {
-        const VmmMapping *m = VG_(indexXA)(mappings, i);
+    for (Word i = 0; mappings && i < jm_array_n(mappings); i++) {
+        const VmmMapping *m = jm_array_at(mappings, i);
         if (m->address <= address && address < m->address + m->bytes)
             return jm_device_block_find(SPACE_VMM, m->handle);
     }
@@ -370,12 +373,11 @@ void jm_device_tell_reserves(UInt event)
 {
     ULong pool_used, pool_reserved, vmm_created = 0, vmm_mapped = 0;
     jm_pools_sums(&pool_used, &pool_reserved);
-    VG_(HT_ResetIter)(table_of(SPACE_VMM));
-    for (DeviceBlock *b; (b = VG_(HT_Next)(table_of(SPACE_VMM)));)
+    for (DeviceBlock *b = NULL; (b = jm_map_next(table_of(SPACE_VMM), b));)
         if (b->kind == KIND_VMM)
             vmm_created += b->bytes;
-    for (Word i = 0; mappings && i < VG_(sizeXA)(mappings); i++)
-        vmm_mapped += ((VmmMapping *)VG_(indexXA)(mappings, i))->bytes;
+    for (Word i = 0; mappings && i < jm_array_n(mappings); i++)
+        vmm_mapped += ((VmmMapping *)jm_array_at(mappings, i))->bytes;
     const struct {
         const HChar *name;
         ULong bytes;
@@ -394,12 +396,12 @@ void jm_device_blocks_after_fork_in_child(void)
 {
     for (Space space = 0; space < N_SPACES; space++) {
         UInt n;
-        VgHashNode **all = VG_(HT_to_array)(table_of(space), &n);
+        MapNode **all = jm_map_nodes(table_of(space), &n);
         for (UInt i = 0; i < n; i++)
             if (((DeviceBlock *)all[i])->kind != KIND_PINNED || ((DeviceBlock *)all[i])->made)
-                jm_device_block_close(VG_(get_running_tid)(), (DeviceBlock *)all[i]);
+                jm_device_block_close(host_thread(), (DeviceBlock *)all[i]);
         if (all)
-            VG_(free)(all);
+            host_free(all);
     }
     jm_pools_after_fork_in_child();
 }
@@ -413,7 +415,7 @@ void jm_device_blocks_stats(void)
 {
     UInt n = 0;
     for (Space space = 0; space < N_SPACES; space++)
-        n += tables[space] ? VG_(HT_count_nodes)(tables[space]) : 0;
+        n += tables[space] ? jm_map_n(tables[space]) : 0;
     jm_stats_row("jm.device_blocks", "live device blocks", n, n * sizeof(DeviceBlock));
     jm_stats_row("jm.ranges", "ranges of device memory", n_ranges, ranges_capacity * sizeof *ranges);
 }

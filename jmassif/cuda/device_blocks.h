@@ -6,16 +6,17 @@
 #ifndef JM_DEVICE_BLOCKS_H
 #define JM_DEVICE_BLOCKS_H
 
-#include "base/compat.h"
+#include "base/map.h"
 #include "driver/memory.h"
+#include "host/types.h"
 #include "ledger/ledger.h"
 
 // Pointers and each type of handle may have equal numbers, so each has its own table.
 typedef enum { SPACE_POINTER, SPACE_ARRAY, SPACE_VMM, SPACE_EXTERNAL, N_SPACES } Space;
 
 typedef struct DeviceBlock {
-    struct DeviceBlock *next; // VgHashNode
-    UWord key;                // VgHashNode: address or handle
+    struct DeviceBlock *next; // MapNode
+    UWord key;                // MapNode: address or handle
     Space space;
     Kind kind;
     ULong bytes;

@@ -5,7 +5,7 @@
 #ifndef JM_CUDA_LAYOUT_H
 #define JM_CUDA_LAYOUT_H
 
-#include "base/compat.h"
+#include "host/types.h"
 
 // cudaMallocArray(array, desc, width, height, flags), or with an extent cudaMalloc3DArray(array, desc, w, h, d, flags).
 ULong jm_runtime_array_bytes(const UWord *words, Bool has_depth);

@@ -4,7 +4,9 @@
 // The difference is on one account for all pools, with the owner `cache`.
 
 #include "cuda/pool.h"
+#include "base/array.h"
 #include "driver/memory.h"
+#include "host/host.h"
 #include "ledger/account.h"
 
 typedef struct {
@@ -17,19 +19,19 @@ typedef struct {
     Bool is_destroyed; // lives on until its last block is freed
 } Pool;
 
-static XArray *pools; // of Pool
+static Array *pools; // of Pool
 
 static Pool *pool_of(UWord pool)
 {
     if (!pools)
-        pools = VG_(newXA)(VG_(malloc), "jm.pools", VG_(free), sizeof(Pool));
-    for (Word i = 0; i < VG_(sizeXA)(pools); i++) {
-        Pool *p = VG_(indexXA)(pools, i);
+        pools = jm_array_new("jm.pools", sizeof(Pool));
+    for (Word i = 0; i < jm_array_n(pools); i++) {
+        Pool *p = jm_array_at(pools, i);
         if (p->pool == pool)
             return p;
     }
     Pool fresh = {.pool = pool};
-    return VG_(indexXA)(pools, VG_(addToXA)(pools, &fresh));
+    return jm_array_at(pools, jm_array_add(pools, &fresh));
 }
 
 static void update_cache(Pool *p)
@@ -38,7 +40,7 @@ static void update_cache(Pool *p)
         p->reserved = 0;
     ULong cached = p->reserved > p->used ? p->reserved - p->used : 0;
     if (cached != p->cached) {
-        ThreadId tid = VG_(get_running_tid)();
+        ThreadId tid = host_thread();
         AccountId cache = jm_account_owned(0, KIND_POOL, JM_OWNER_CACHE);
         ULong own = p->cached - p->made + jm_driver_uncarve(tid, &p->made_of, cache);
         p->made = jm_driver_carve(tid, &p->made_of, cache, 0, cached, True);
@@ -99,8 +101,8 @@ void jm_pool_destroyed(UWord pool)
 UWord jm_pool_next_caching(UWord pool)
 {
     Bool is_behind = pool == 0;
-    for (Word i = 0; pools && i < VG_(sizeXA)(pools); i++) {
-        const Pool *p = VG_(indexXA)(pools, i);
+    for (Word i = 0; pools && i < jm_array_n(pools); i++) {
+        const Pool *p = jm_array_at(pools, i);
         if (is_behind && p->cached && !p->is_destroyed)
             return p->pool;
         is_behind |= p->pool == pool;
@@ -111,8 +113,8 @@ UWord jm_pool_next_caching(UWord pool)
 void jm_pools_sums(ULong *used_bytes, ULong *reserved_bytes)
 {
     *used_bytes = *reserved_bytes = 0;
-    for (Word i = 0; pools && i < VG_(sizeXA)(pools); i++) {
-        const Pool *p = VG_(indexXA)(pools, i);
+    for (Word i = 0; pools && i < jm_array_n(pools); i++) {
+        const Pool *p = jm_array_at(pools, i);
         *used_bytes += p->used;
         *reserved_bytes += p->reserved;
     }
@@ -120,8 +122,8 @@ void jm_pools_sums(ULong *used_bytes, ULong *reserved_bytes)
 
 void jm_pools_after_fork_in_child(void)
 {
-    for (Word i = 0; pools && i < VG_(sizeXA)(pools); i++) {
-        Pool *p = VG_(indexXA)(pools, i);
+    for (Word i = 0; pools && i < jm_array_n(pools); i++) {
+        Pool *p = jm_array_at(pools, i);
         p->used = p->reserved = 0;
         update_cache(p);
     }

@@ -6,7 +6,7 @@
 #ifndef JM_CUDA_POOL_H
 #define JM_CUDA_POOL_H
 
-#include "base/compat.h"
+#include "host/types.h"
 
 // Adds a new block of an unknown pool to the pool that was used last, and returns that pool; 0: none.
 UWord jm_pool_guess(ULong bytes);

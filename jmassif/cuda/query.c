@@ -5,15 +5,17 @@
 // between the report of its call and its return, so a thread has one set of queries at a time.
 
 #include "cuda/query.h"
+#include "base/array.h"
 #include "base/client_memory.h"
-#include "symbols/elf.h"
 #include "base/clock.h"
+#include "base/libc.h"
 #include "base/options.h"
 #include "base/per_thread.h"
 #include "cuda/device_blocks.h"
 #include "cuda/pool.h"
 #include "cuda/registered.h"
 #include "events/exhaustion.h"
+#include "symbols/elf.h"
 #include "trace/trace.h"
 
 // Purposes of queries, in the order in which one answer leads to the next query.
@@ -75,14 +77,14 @@ typedef struct {
     Addr found;
 } Known;
 
-static XArray *known;
+static Array *known;
 
 void jm_query_unmapped(Addr start, SizeT bytes)
 {
-    for (Word i = known ? VG_(sizeXA)(known) - 1 : -1; i >= 0; i--) {
-        const Known *k = VG_(indexXA)(known, i);
+    for (Word i = known ? jm_array_n(known) - 1 : -1; i >= 0; i--) {
+        const Known *k = jm_array_at(known, i);
         if (k->code - start < bytes || k->found - start < bytes)
-            VG_(removeIndexXA)(known, i);
+            jm_array_remove(known, i);
     }
 }
 
@@ -92,14 +94,14 @@ static Addr function_in(Addr library_code, const HChar *name)
     if (!name)
         return 0;
     if (!known)
-        known = VG_(newXA)(VG_(malloc), "jm.cuda", VG_(free), sizeof(Known));
-    for (Word i = 0; i < VG_(sizeXA)(known); i++) {
-        Known *k = VG_(indexXA)(known, i);
+        known = jm_array_new("jm.cuda", sizeof(Known));
+    for (Word i = 0; i < jm_array_n(known); i++) {
+        Known *k = jm_array_at(known, i);
         if (k->code == library_code && k->name == name)
             return k->found;
     }
     Known fresh = {library_code, name, jm_find_dynamic_symbol(library_code, name)};
-    VG_(addToXA)(known, &fresh);
+    jm_array_add(known, &fresh);
     return fresh.found;
 }
 
@@ -125,7 +127,7 @@ static Bool ask(ThreadId tid, struct jm_queries *queries, Purpose purpose, UWord
     };
     Addr function = function_in(state->address, questions[purpose].name);
     struct jm_query *query = &queries->query[0];
-    VG_(memcpy)(query->args, questions[purpose].args, sizeof query->args);
+    memcpy(query->args, questions[purpose].args, sizeof query->args);
     query->function = function;
     query->result = query->out = queries->query[1].out = 0;
     queries->n = function != 0;

@@ -10,8 +10,8 @@
 #ifndef JM_CUDA_QUERY_H
 #define JM_CUDA_QUERY_H
 
-#include "base/compat.h"
 #include "cuda/api.h"
+#include "host/types.h"
 
 // Starts a new set of queries for the call's thread.
 void jm_query_begin(const CudaCall *call);

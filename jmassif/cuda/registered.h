@@ -6,7 +6,7 @@
 #ifndef JM_CUDA_REGISTERED_H
 #define JM_CUDA_REGISTERED_H
 
-#include "base/compat.h"
+#include "host/types.h"
 
 // Registering the same address again (a runtime call over a driver call) counts once.
 void jm_registered_add(Addr address, ULong bytes);

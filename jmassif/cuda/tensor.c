@@ -4,13 +4,15 @@
 // mapped one after another, so it is a list of parts.
 
 #include "cuda/tensor.h"
-#include "ledger/account.h"
 #include "base/clock.h"
-#include "cuda/device_blocks.h"
-#include "tensors/pending.h"
-#include "calls/scope.h"
-#include "events/snapshot.h"
+#include "base/map.h"
 #include "base/stats.h"
+#include "calls/scope.h"
+#include "cuda/device_blocks.h"
+#include "events/snapshot.h"
+#include "host/host.h"
+#include "ledger/account.h"
+#include "tensors/pending.h"
 #include "trace/trace.h"
 
 typedef struct {
@@ -19,8 +21,8 @@ typedef struct {
 } Part;
 
 typedef struct Tensor {
-    struct Tensor *next; // VgHashNode
-    UWord key;           // VgHashNode: the reported address
+    struct Tensor *next; // MapNode
+    UWord key;           // MapNode: the reported address
     ULong bytes;
     AccountId account;
     Bool is_exact;
@@ -28,7 +30,7 @@ typedef struct Tensor {
     Part *parts;
 } Tensor;
 
-static VgHashTable *tensors;
+static Map *tensors;
 static ULong live_bytes;
 
 static struct {
@@ -40,10 +42,10 @@ static struct {
 
 static void drop_from_segment(DeviceBlock *segment);
 
-static VgHashTable *table(void)
+static Map *table(void)
 {
     if (!tensors) {
-        tensors = VG_(HT_construct)("jm.tensor");
+        tensors = jm_map_new("jm.tensor");
         jm_device_blocks_on_carved_close(drop_from_segment);
     }
     return tensors;
@@ -78,7 +80,7 @@ static Bool find_parts(Tensor *t)
         ULong bytes = end - at < left ? end - at : left;
         if (segment->bytes - segment->carved < bytes)
             break;
-        t->parts = VG_(realloc)("jm.tensor", t->parts, (t->n_parts + 1) * sizeof *t->parts);
+        t->parts = host_realloc("jm.tensor", t->parts, (t->n_parts + 1) * sizeof *t->parts);
         t->parts[t->n_parts++] = (Part){segment, bytes};
         at += bytes;
         left -= bytes;
@@ -91,7 +93,7 @@ static Bool find_parts(Tensor *t)
     DeviceBlock *segment = jm_device_any_cached(t->bytes);
     if (!segment || !fits(t, segment))
         return False;
-    t->parts = VG_(realloc)("jm.tensor", t->parts, sizeof *t->parts);
+    t->parts = host_realloc("jm.tensor", t->parts, sizeof *t->parts);
     t->parts[t->n_parts++] = (Part){segment, t->bytes};
     return True;
 }
@@ -99,8 +101,8 @@ static Bool find_parts(Tensor *t)
 static void discard(Tensor *t)
 {
     if (t->parts)
-        VG_(free)(t->parts);
-    VG_(free)(t);
+        host_free(t->parts);
+    host_free(t);
 }
 
 // A tensor counts as one block, with its first part.
@@ -126,8 +128,8 @@ static void let_go_of_parts(Tensor *t)
 
 static Bool move_tensor(Addr address, AccountId to)
 {
-    Tensor *t = VG_(HT_lookup)(table(), address);
-    tl_assert(t);
+    Tensor *t = jm_map_find(table(), address);
+    jm_assert(t);
     t->account = to;
     return True;
 }
@@ -162,7 +164,7 @@ static Bool has_part_in(const Tensor *t, const DeviceBlock *segment)
 static void drop_from_segment(DeviceBlock *segment)
 {
     UInt n;
-    VgHashNode **all = VG_(HT_to_array)(table(), &n);
+    MapNode **all = jm_map_nodes(table(), &n);
     for (UInt i = 0; i < n; i++) {
         Tensor *t = (Tensor *)all[i];
         if (!has_part_in(t, segment))
@@ -175,12 +177,12 @@ static void drop_from_segment(DeviceBlock *segment)
         } else {
             jm_pending_forget(t->key);
             jm_trace_block_end(jm_clock_now(), t->key, t->account);
-            VG_(HT_remove)(table(), t->key);
+            jm_map_remove(table(), t->key);
             discard(t);
         }
     }
     if (all)
-        VG_(free)(all);
+        host_free(all);
 }
 
 static void check_totals(const TensorReport *report)
@@ -202,20 +204,20 @@ static void check_totals(const TensorReport *report)
 void jm_tensor_report(ThreadId tid, const TensorReport *report)
 {
     if (report->bytes > 0) {
-        Tensor *t = VG_(calloc)("jm.tensor", 1, sizeof *t);
+        Tensor *t = host_alloc_zeroed("jm.tensor", 1, sizeof *t);
         t->key = report->address;
         t->bytes = report->bytes;
         t->is_exact = report->is_exact;
-        if (VG_(HT_lookup)(table(), t->key) || !find_parts(t)) {
+        if (jm_map_find(table(), t->key) || !find_parts(t)) {
             counters.without_segment += !report->is_exact;
             discard(t);
         } else {
-            VG_(HT_add_node)(table(), t);
+            jm_map_add(table(), t);
             take(tid, t);
         }
     } else if (report->bytes < 0) {
         jm_pending_ends(tid, report->address);
-        Tensor *t = VG_(HT_remove)(table(), report->address);
+        Tensor *t = jm_map_remove(table(), report->address);
         if (t) {
             give_back(t);
             discard(t);
@@ -258,6 +260,6 @@ void jm_tensor_write_counters(void)
 
 void jm_tensor_stats(void)
 {
-    UInt n = tensors ? VG_(HT_count_nodes)(tensors) : 0;
+    UInt n = tensors ? jm_map_n(tensors) : 0;
     jm_stats_row("jm.tensor", "live tensors", n, n * (sizeof(Tensor) + sizeof(Part)));
 }

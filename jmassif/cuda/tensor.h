@@ -7,7 +7,7 @@
 #ifndef JM_TENSOR_H
 #define JM_TENSOR_H
 
-#include "base/compat.h"
+#include "host/types.h"
 
 typedef struct {
     Addr address;  // in PyTorch up to 1.9, another number, the same in the report of the free

@@ -6,11 +6,16 @@
 #include "driver/call.h"
 #include "base/client_memory.h"
 #include "base/kernel.h"
+#include "base/libc.h"
+#include "base/text.h"
 #include "trace/trace.h"
+
+#include <asm/unistd.h>
+#include <errno.h>
 
 void jm_driver_call_begins(DriverCall *call, DriverFile *file, const UWord *args, SizeT n_bytes)
 {
-    VG_(memset)(call, 0, sizeof *call);
+    memset(call, 0, sizeof *call);
     call->file = file;
     call->fd = args[0];
     call->command = (UInt)args[1];
@@ -36,7 +41,7 @@ static ULong field(const UChar *bytes, SizeT n_bytes, UInt offset, UInt width)
 {
     ULong value = 0;
     if (offset + width <= n_bytes && offset + width <= JM_DRIVER_STRUCT_BYTES)
-        VG_(memcpy)(&value, bytes + offset, width);
+        memcpy(&value, bytes + offset, width);
     return value;
 }
 
@@ -63,7 +68,7 @@ ULong jm_driver_out64(const DriverCall *call, UInt offset)
 Bool jm_driver_ask(UWord fd, UInt command, void *argument, Bool *is_unknown)
 {
     Long result = jm_kernel_call(__NR_ioctl, fd, command, (UWord)argument, 0, 0);
-    *is_unknown = result == -VKI_ENOTTY;
+    *is_unknown = result == -ENOTTY;
     return result == 0;
 }
 
@@ -121,8 +126,7 @@ void jm_driver_calls_write_counters(void)
         HChar key[48];
         if (unknown[i].count == unknown[i].told)
             continue;
-        VG_(snprintf)
-        (key, sizeof key, "%s.%s.0x%x", odd_names[ODD_UNKNOWN_IOCTL], unknown[i].driver, unknown[i].command);
+        jm_format(key, sizeof key, "%s.%s.0x%x", odd_names[ODD_UNKNOWN_IOCTL], unknown[i].driver, unknown[i].command);
         jm_trace_counter(key, unknown[i].told = unknown[i].count);
     }
 }

@@ -7,8 +7,9 @@
 #ifndef JM_DRIVER_CALL_H
 #define JM_DRIVER_CALL_H
 
-#include "base/compat.h"
 #include "driver/file.h"
+#include "host/host.h"
+#include "host/types.h"
 
 // Room for the largest structure that is decoded as a whole, VID_HEAP_CONTROL's of 184 bytes.
 #define JM_DRIVER_STRUCT_BYTES 192
@@ -38,7 +39,7 @@ ULong jm_driver_out64(const DriverCall *call, UInt offset);
 
 static inline ULong jm_driver_whole_pages(ULong bytes)
 {
-    return (bytes + VKI_PAGE_SIZE - 1) & ~(ULong)(VKI_PAGE_SIZE - 1);
+    return (bytes + HOST_PAGE_BYTES - 1) & ~(ULong)(HOST_PAGE_BYTES - 1);
 }
 
 // Issues an ioctl of the recorder's own on a descriptor of the program. False if it failed; `*is_unknown` is set if the

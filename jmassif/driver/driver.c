@@ -9,6 +9,8 @@
 
 #include "driver/driver.h"
 #include "base/client_memory.h"
+#include "base/kernel.h"
+#include "base/libc.h"
 #include "base/options.h"
 #include "base/per_thread.h"
 #include "base/text.h"
@@ -20,7 +22,12 @@
 #include "driver/message.h"
 #include "driver/nvmap.h"
 #include "driver/rm.h"
+#include "host/host.h"
 #include "trace/trace.h"
+
+#include <asm/unistd.h>
+#include <errno.h>
+#include <sys/mman.h>
 
 #ifndef __NR_openat2
 #define __NR_openat2 437
@@ -41,7 +48,7 @@ typedef struct {
 static void forget_pending(ThreadId tid, void *record, ThreadEnd how)
 {
     if (*(Pending **)record)
-        VG_(free)(*(Pending **)record);
+        host_free(*(Pending **)record);
 }
 
 static PerThread pending = JM_PER_THREAD("jm.driver", Pending *, forget_pending);
@@ -95,9 +102,9 @@ static void device_opened(ThreadId tid, Addr path_address, UWord fd)
     if (!jm_read_string(path_address, path, sizeof path))
         return;
     Bool is_device = find_device(path, &type);
-    if (!is_device && (VG_(strncmp)(path, "/dev/", 5) == 0 || VG_(strstr)(path, "nv") != NULL)) {
-        VG_(snprintf)(link, sizeof link, "/proc/self/fd/%lu", fd);
-        SSizeT n = VG_(readlink)(link, path, sizeof path - 1);
+    if (!is_device && (strncmp(path, "/dev/", 5) == 0 || strstr(path, "nv") != NULL)) {
+        jm_format(link, sizeof link, "/proc/self/fd/%lu", fd);
+        SSizeT n = jm_read_link(link, path, sizeof path - 1);
         path[n > 0 ? n : 0] = 0;
         is_device = find_device(path, &type);
     }
@@ -111,7 +118,7 @@ static Pending *start(ThreadId tid, DriverFile *file, UInt number, UWord fd)
 {
     Pending **of_thread = JM_OF_THREAD(&pending, Pending *, tid);
     if (!*of_thread)
-        *of_thread = VG_(calloc)("jm.driver", 1, sizeof **of_thread);
+        *of_thread = host_alloc_zeroed("jm.driver", 1, sizeof **of_thread);
     Pending *p = *of_thread;
     p->is_active = True;
     p->number = number;
@@ -123,7 +130,7 @@ static Pending *start(ThreadId tid, DriverFile *file, UInt number, UWord fd)
 // Decoders of ioctls by type of file.
 static const struct {
     void (*before)(ThreadId tid, DriverCall *call);
-    void (*after)(ThreadId tid, DriverCall *call, SysRes result);
+    void (*after)(ThreadId tid, DriverCall *call, Long result);
     SizeT n_bytes; // to copy of a structure; 0: the command's number has its size
 } decoders[N_FILE_TYPES] = {
     [FILE_NVMAP] = {jm_nvmap_before, jm_nvmap_after, 0},
@@ -148,7 +155,7 @@ static void before_ioctl(ThreadId tid, const UWord *args)
         decoders[file->type].before(tid, call);
 }
 
-static void after_ioctl(ThreadId tid, DriverCall *call, SysRes result)
+static void after_ioctl(ThreadId tid, DriverCall *call, Long result)
 {
     jm_driver_call_ended(call);
     if (decoders[call->file->type].after)
@@ -180,11 +187,11 @@ Bool jm_driver_is_mapped(Addr address)
     return own && jm_driver_map_has(own, address);
 }
 
-static void after_close(ThreadId tid, UWord fd, DriverFile *file, SysRes result)
+static void after_close(ThreadId tid, UWord fd, DriverFile *file, Long result)
 {
-    struct vg_stat found;
+    FileStatus found;
     // The core refuses descriptors beyond its limit without asking the kernel.
-    if (sr_isError(result) && !jm_driver_fd(fd) && VG_(fstat)(fd, &found) == 0)
+    if (jm_is_error(result) && !jm_driver_fd(fd) && jm_file_status(fd, &found))
         jm_driver_fd_set(tid, fd, file);
     jm_driver_file_release(tid, file);
 }
@@ -230,10 +237,10 @@ static void after_other(ThreadId tid, UInt number, const UWord *args, UWord resu
         jm_driver_map_remove(tid, own, result, args[1]);
         break;
     case __NR_munmap:
-        jm_driver_map_remove(tid, own, args[0], VG_PGROUNDUP(args[1]));
+        jm_driver_map_remove(tid, own, args[0], HOST_PAGE_UP(args[1]));
         break;
     case __NR_mremap:
-        remapped(tid, args[0], VG_PGROUNDUP(args[1]), result, VG_PGROUNDUP(args[2]));
+        remapped(tid, args[0], HOST_PAGE_UP(args[1]), result, HOST_PAGE_UP(args[2]));
         break;
     default:
         break;
@@ -249,7 +256,7 @@ static void interrupted(ThreadId tid)
     if (!p || !p->is_active)
         return;
     p->is_active = False;
-    SysRes failure = VG_(mk_SysRes_Error)(VKI_EINTR);
+    Long failure = -EINTR;
     if (p->number == __NR_close) {
         after_close(tid, p->fd, p->file, failure);
         return;
@@ -264,7 +271,6 @@ void jm_driver_before_syscall(ThreadId tid, UInt number, const UWord *args)
     if (!jm_options.driver)
         return;
     interrupted(tid);
-    jm_driver_fd_before_syscall(number, args);
     if (!jm_driver_n_fds)
         return;
     DriverFile *file;
@@ -294,11 +300,10 @@ void jm_driver_before_syscall(ThreadId tid, UInt number, const UWord *args)
     }
 }
 
-void jm_driver_after_syscall(ThreadId tid, UInt number, const UWord *args, SysRes result)
+void jm_driver_after_syscall(ThreadId tid, UInt number, const UWord *args, Long result)
 {
     if (!jm_options.driver)
         return;
-    jm_driver_fd_after_syscall(number, args, sr_isError(result));
     Pending *p = pending_of(tid);
     if (p && p->is_active && p->number == number) {
         p->is_active = False;
@@ -308,28 +313,28 @@ void jm_driver_after_syscall(ThreadId tid, UInt number, const UWord *args, SysRe
         }
         if (number == __NR_ioctl)
             after_ioctl(tid, &p->call, result);
-        else if (number == __NR_mmap && !sr_isError(result))
-            mapped(tid, p->file, sr_Res(result), VG_PGROUNDUP(args[1]));
+        else if (number == __NR_mmap && !jm_is_error(result))
+            mapped(tid, p->file, result, HOST_PAGE_UP(args[1]));
         jm_driver_file_release(tid, p->file);
         return;
     }
     if (number == __NR_sendmsg)
-        jm_driver_after_send(tid, sr_isError(result));
-    if (sr_isError(result))
+        jm_driver_after_send(tid, jm_is_error(result));
+    if (jm_is_error(result))
         return;
     switch (number) {
 #ifdef __NR_open
     case __NR_open:
-        device_opened(tid, args[0], sr_Res(result));
+        device_opened(tid, args[0], result);
         break;
 #endif
     case __NR_openat:
     case __NR_openat2:
-        device_opened(tid, args[1], sr_Res(result));
+        device_opened(tid, args[1], result);
         break;
     default:
         if (jm_driver_n_fds || jm_driver_map_count(own))
-            after_other(tid, number, args, sr_Res(result));
+            after_other(tid, number, args, result);
         break;
     }
 }
@@ -339,9 +344,6 @@ void jm_driver_after_syscall(ThreadId tid, UInt number, const UWord *args, SysRe
 void jm_driver_init(void)
 {
     own = jm_driver_map_new();
-    // The core warns of unknown ioctls for the sake of definedness checks, which this tool does not make.
-    if (jm_options.driver)
-        VG_(clo_sim_hints) |= JM_LAX_IOCTLS;
     jm_nvmap_init();
     jm_gpu_init();
     jm_rm_init();

@@ -8,13 +8,13 @@
 #ifndef JM_DRIVER_H
 #define JM_DRIVER_H
 
-#include "base/compat.h"
+#include "host/types.h"
 
 void jm_driver_init(void);
 
 // Around each system call of the program.
 void jm_driver_before_syscall(ThreadId tid, UInt number, const UWord *args);
-void jm_driver_after_syscall(ThreadId tid, UInt number, const UWord *args, SysRes result);
+void jm_driver_after_syscall(ThreadId tid, UInt number, const UWord *args, Long result);
 
 // True while the thread is in a call on a driver's file; pages/ must not count a mapping that this call makes.
 Bool jm_driver_is_mapping(ThreadId tid);

@@ -7,7 +7,7 @@
 #ifndef JM_DRIVER_FILE_H
 #define JM_DRIVER_FILE_H
 
-#include "base/compat.h"
+#include "host/types.h"
 
 typedef struct DriverMemory DriverMemory; // memory.h
 
@@ -50,13 +50,6 @@ void jm_driver_fd_set(ThreadId tid, UWord fd, DriverFile *file);
 DriverFile *jm_driver_fd_take(UWord fd);
 
 // Lets the program use a descriptor that the core would refuse: r32's nvmap returns descriptors from 1024 on, whatever
-// the limit, and the core's limit is the usual soft limit of 1024.
-void jm_driver_fd_allow(UWord fd);
-
-// Call around each system call of the program. Once the limit was raised, they keep the core's descriptors out of the
-// program's reach, and restore the original limit for exec.
-void jm_driver_fd_before_syscall(UInt number, const UWord *args);
-void jm_driver_fd_after_syscall(UInt number, const UWord *args, Bool has_failed);
 
 // Drops the descriptors from `first` to `last` that are no longer open.
 void jm_driver_fds_check(ThreadId tid, UWord first, UWord last);

@@ -5,7 +5,9 @@
 // ioctl, so the channels and address spaces that need them are counted instead.
 
 #include "driver/gpu.h"
+#include "base/array.h"
 #include "base/client_memory.h"
+#include "base/kernel.h"
 #include "driver/map.h"
 #include "driver/memory.h"
 
@@ -86,18 +88,18 @@ static void keep(ThreadId tid, DriverFile *channel, UInt fd)
     if (!buffer || buffer->type != FILE_BUFFER)
         return;
     if (!channel->object)
-        channel->object = VG_(newXA)(VG_(malloc), "jm.driver.gpu", VG_(free), sizeof(DriverFile *));
+        channel->object = jm_array_new("jm.driver.gpu", sizeof(DriverFile *));
     jm_driver_file_hold(buffer);
-    VG_(addToXA)(channel->object, &buffer);
+    jm_array_add(channel->object, &buffer);
 }
 
 static void channel_ended(ThreadId tid, DriverFile *channel)
 {
-    XArray *kept = channel->object;
-    for (Word i = 0; kept && i < VG_(sizeXA)(kept); i++)
-        jm_driver_file_release(tid, *(DriverFile **)VG_(indexXA)(kept, i));
+    Array *kept = channel->object;
+    for (Word i = 0; kept && i < jm_array_n(kept); i++)
+        jm_driver_file_release(tid, *(DriverFile **)jm_array_at(kept, i));
     if (kept)
-        VG_(deleteXA)(kept);
+        jm_array_delete(kept);
 }
 
 static void space_ended(ThreadId tid, DriverFile *space)
@@ -117,9 +119,9 @@ static Bool is_harmless(UInt number)
     return False;
 }
 
-void jm_gpu_after(ThreadId tid, DriverCall *call, SysRes result)
+void jm_gpu_after(ThreadId tid, DriverCall *call, Long result)
 {
-    if (sr_isError(result))
+    if (jm_is_error(result))
         return;
     const GpuCommand *command = NULL;
     for (UInt i = 0; i < sizeof commands / sizeof commands[0]; i++)

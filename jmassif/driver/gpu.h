@@ -9,6 +9,6 @@
 
 void jm_gpu_init(void);
 
-void jm_gpu_after(ThreadId tid, DriverCall *call, SysRes result);
+void jm_gpu_after(ThreadId tid, DriverCall *call, Long result);
 
 #endif

@@ -4,17 +4,19 @@
 // and looks up more often than it maps. A new mapping cuts those that it overlaps, as in the kernel.
 
 #include "driver/map.h"
+#include "base/libc.h"
 #include "base/stats.h"
+#include "host/host.h"
 
 typedef struct {
     Addr start, end;
     DriverFile *file;
     DriverMemory *memory;
-} Mapping;
+} DriverMapping;
 
 struct DriverMap {
     DriverMap *next;
-    Mapping *mappings; // sorted by address, without overlaps
+    DriverMapping *mappings; // sorted by address, without overlaps
     UInt n, capacity;
 };
 
@@ -22,7 +24,7 @@ static DriverMap *maps;
 
 DriverMap *jm_driver_map_new(void)
 {
-    DriverMap *map = VG_(calloc)("jm.driver.map", 1, sizeof *map);
+    DriverMap *map = host_alloc_zeroed("jm.driver.map", 1, sizeof *map);
     map->next = maps;
     maps = map;
     return map;
@@ -38,8 +40,8 @@ void jm_driver_map_delete(ThreadId tid, DriverMap *map)
         if (map->mappings[i].file)
             jm_driver_file_release(tid, map->mappings[i].file);
     if (map->mappings)
-        VG_(free)(map->mappings);
-    VG_(free)(map);
+        host_free(map->mappings);
+    host_free(map);
 }
 
 // Index of the first mapping that ends behind `address`.
@@ -56,13 +58,13 @@ static UInt first_after(const DriverMap *map, Addr address)
     return low;
 }
 
-static void insert_mapping(DriverMap *map, UInt i, Mapping mapping)
+static void insert_mapping(DriverMap *map, UInt i, DriverMapping mapping)
 {
     if (map->n == map->capacity) {
         map->capacity = map->capacity ? 2 * map->capacity : 64;
-        map->mappings = VG_(realloc)("jm.driver.map", map->mappings, map->capacity * sizeof *map->mappings);
+        map->mappings = host_realloc("jm.driver.map", map->mappings, map->capacity * sizeof *map->mappings);
     }
-    VG_(memmove)(&map->mappings[i + 1], &map->mappings[i], (map->n - i) * sizeof *map->mappings);
+    memmove(&map->mappings[i + 1], &map->mappings[i], (map->n - i) * sizeof *map->mappings);
     map->mappings[i] = mapping;
     map->n++;
 }
@@ -70,7 +72,7 @@ static void insert_mapping(DriverMap *map, UInt i, Mapping mapping)
 static void remove_mapping(ThreadId tid, DriverMap *map, UInt i)
 {
     DriverFile *file = map->mappings[i].file;
-    VG_(memmove)(&map->mappings[i], &map->mappings[i + 1], (map->n - i - 1) * sizeof *map->mappings);
+    memmove(&map->mappings[i], &map->mappings[i + 1], (map->n - i - 1) * sizeof *map->mappings);
     map->n--;
     if (file)
         jm_driver_file_release(tid, file); // last, because it may end the memory, which changes maps
@@ -82,7 +84,7 @@ static void part_at(DriverMap *map, Addr address)
     UInt i = first_after(map, address);
     if (i == map->n || map->mappings[i].start >= address)
         return;
-    Mapping upper = map->mappings[i];
+    DriverMapping upper = map->mappings[i];
     map->mappings[i].end = upper.start = address;
     if (upper.file)
         jm_driver_file_hold(upper.file);
@@ -113,7 +115,7 @@ void jm_driver_map_add(ThreadId tid, DriverMap *map, Addr start, ULong bytes, Dr
     if (file)
         jm_driver_file_hold(file);
     jm_driver_map_remove(tid, map, start, bytes);
-    insert_mapping(map, first_after(map, start), (Mapping){start, start + bytes, file, memory});
+    insert_mapping(map, first_after(map, start), (DriverMapping){start, start + bytes, file, memory});
 }
 
 void jm_driver_map_move(ThreadId tid, DriverMap *map, Addr from, ULong bytes, Addr to)
@@ -125,9 +127,9 @@ void jm_driver_map_move(ThreadId tid, DriverMap *map, Addr from, ULong bytes, Ad
     part_at(map, from + bytes);
     Addr at = from;
     for (UInt i = first_after(map, at); i < map->n && map->mappings[i].start < from + bytes; i = first_after(map, at)) {
-        Mapping moved = map->mappings[i];
+        DriverMapping moved = map->mappings[i];
         at = moved.end;
-        VG_(memmove)(&map->mappings[i], &map->mappings[i + 1], (map->n - i - 1) * sizeof *map->mappings);
+        memmove(&map->mappings[i], &map->mappings[i + 1], (map->n - i - 1) * sizeof *map->mappings);
         map->n--;
         moved.start += to - from;
         moved.end += to - from;
@@ -173,5 +175,5 @@ void jm_driver_maps_stats(void)
         n += map->n;
         capacity += map->capacity;
     }
-    jm_stats_row("jm.driver.map", "mappings of driver memory", n, capacity * sizeof(Mapping));
+    jm_stats_row("jm.driver.map", "mappings of driver memory", n, capacity * sizeof(DriverMapping));
 }

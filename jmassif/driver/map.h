@@ -6,8 +6,8 @@
 #ifndef JM_DRIVER_MAP_H
 #define JM_DRIVER_MAP_H
 
-#include "base/compat.h"
 #include "driver/file.h"
+#include "host/types.h"
 
 typedef struct DriverMap DriverMap;
 

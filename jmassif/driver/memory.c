@@ -6,10 +6,12 @@
 // their room, they move to other slack.
 
 #include "driver/memory.h"
-#include "ledger/account.h"
+#include "base/array.h"
+#include "base/stats.h"
 #include "calls/scope.h"
 #include "events/snapshot.h"
-#include "base/stats.h"
+#include "host/host.h"
+#include "ledger/account.h"
 #include "trace/trace.h"
 
 struct DriverMemory {
@@ -34,7 +36,7 @@ struct Carve {
 };
 
 static DriverMemory *newest;
-static XArray *floating; // of Carve *
+static Array *floating; // of Carve *
 static UInt n_memories;
 static ULong n_uncovered; // blocks for which too little memory was found
 
@@ -43,7 +45,7 @@ DriverMemory *jm_driver_memory_commit(ThreadId tid, Kind kind, ULong bytes)
     Bool ignored;
     NodeId node = jm_scope_capture(tid, &ignored);
     OwnerId owner = jm_stack_driver_owner(node);
-    DriverMemory *m = VG_(calloc)("jm.driver.memory", 1, sizeof *m);
+    DriverMemory *m = host_alloc_zeroed("jm.driver.memory", 1, sizeof *m);
     m->account = ignored ? 0 : jm_account_owned(node, kind, owner);
     m->kind = kind;
     m->bytes = bytes;
@@ -84,7 +86,7 @@ void jm_driver_memory_end(ThreadId tid, DriverMemory *m)
     }
     m->has_ended = True;
     if (!m->n_carves)
-        VG_(free)(m);
+        host_free(m);
     jm_snapshot_event();
 }
 
@@ -116,7 +118,7 @@ static ULong carve(ThreadId tid, Carve **carves, AccountId account, DriverMemory
         bytes = room_in(m);
     if (!bytes)
         return 0;
-    Carve *c = VG_(calloc)("jm.driver.memory", 1, sizeof *c);
+    Carve *c = host_alloc_zeroed("jm.driver.memory", 1, sizeof *c);
     c->memory = m;
     c->bytes = bytes;
     c->is_floating = is_floating;
@@ -129,17 +131,17 @@ static ULong carve(ThreadId tid, Carve **carves, AccountId account, DriverMemory
     jm_scope_grow(tid, m->kind, -(Long)bytes, 0);
     if (is_floating) {
         if (!floating)
-            floating = VG_(newXA)(VG_(malloc), "jm.driver.memory", VG_(free), sizeof(Carve *));
-        VG_(addToXA)(floating, &c);
+            floating = jm_array_new("jm.driver.memory", sizeof(Carve *));
+        jm_array_add(floating, &c);
     }
     return bytes;
 }
 
 static void stop_floating(const Carve *c)
 {
-    for (Word i = 0; i < VG_(sizeXA)(floating); i++) {
-        if (*(Carve **)VG_(indexXA)(floating, i) == c) {
-            VG_(removeIndexXA)(floating, i);
+    for (Word i = 0; i < jm_array_n(floating); i++) {
+        if (*(Carve **)jm_array_at(floating, i) == c) {
+            jm_array_remove(floating, i);
             return;
         }
     }
@@ -157,8 +159,8 @@ static DriverMemory *slack_for(AccountId account, const DriverMemory *other)
 // Moves floating carves out of `m` until it has room for `bytes`.
 static void make_room(DriverMemory *m, ULong bytes)
 {
-    for (Word i = 0; floating && i < VG_(sizeXA)(floating) && room_in(m) < bytes;) {
-        Carve *c = *(Carve **)VG_(indexXA)(floating, i);
+    for (Word i = 0; floating && i < jm_array_n(floating) && room_in(m) < bytes;) {
+        Carve *c = *(Carve **)jm_array_at(floating, i);
         DriverMemory *to = c->memory == m ? slack_for(c->account, m) : NULL;
         if (!to) {
             i++;
@@ -177,14 +179,14 @@ static void make_room(DriverMemory *m, ULong bytes)
             c->memory = to;
             continue;
         }
-        Carve *rest = VG_(calloc)("jm.driver.memory", 1, sizeof *rest);
+        Carve *rest = host_alloc_zeroed("jm.driver.memory", 1, sizeof *rest);
         *rest = *c;
         rest->memory = to;
         rest->bytes = moved;
         c->bytes -= moved;
         c->next = rest;
         to->n_carves++;
-        VG_(addToXA)(floating, &rest);
+        jm_array_add(floating, &rest);
     }
 }
 
@@ -248,14 +250,14 @@ ULong jm_driver_uncarve(ThreadId tid, Carve **carves, AccountId account)
         if (m->has_ended) {
             ended += c->bytes;
             if (!m->n_carves)
-                VG_(free)(m);
+                host_free(m);
         } else {
             jm_ledger_carve(account, m->account, c->bytes, False);
             jm_scope_grow(tid, m->kind, c->bytes, 0);
         }
         if (c->is_floating)
             stop_floating(c);
-        VG_(free)(c);
+        host_free(c);
     }
     return ended;
 }

@@ -5,11 +5,15 @@
 // two.
 
 #include "driver/message.h"
+#include "base/array.h"
 #include "base/client_memory.h"
 #include "base/kernel.h"
 #include "driver/file.h"
+#include "host/host.h"
 
-#define SCM_RIGHTS  1 // socket.h
+#include <asm/unistd.h>
+#include <sys/socket.h>
+
 #define SO_PEERCRED 17
 
 typedef struct {
@@ -18,12 +22,12 @@ typedef struct {
     ThreadId sender; // during its sendmsg
 } Sent;
 
-static XArray *sent; // of Sent; NULL before the first
+static Array *sent; // of Sent; NULL before the first
 
 static void drop_sent(ThreadId tid, Word i)
 {
-    DriverFile *file = ((Sent *)VG_(indexXA)(sent, i))->file;
-    VG_(removeIndexXA)(sent, i);
+    DriverFile *file = ((Sent *)jm_array_at(sent, i))->file;
+    jm_array_remove(sent, i);
     jm_driver_file_release(tid, file);
 }
 
@@ -33,10 +37,10 @@ static void one_sent(ThreadId tid, UWord socket, UInt fd)
     if (!file)
         return;
     if (!sent)
-        sent = VG_(newXA)(VG_(malloc), "jm.driver", VG_(free), sizeof(Sent));
+        sent = jm_array_new("jm.driver", sizeof(Sent));
     Sent fresh = {file, socket, tid};
     jm_driver_file_hold(file);
-    VG_(addToXA)(sent, &fresh);
+    jm_array_add(sent, &fresh);
 }
 
 static void one_received(ThreadId tid, UWord socket, UInt fd)
@@ -45,8 +49,8 @@ static void one_received(ThreadId tid, UWord socket, UInt fd)
     if (!file)
         return;
     jm_driver_fd_set(tid, fd, file);
-    for (Word i = 0; sent && i < VG_(sizeXA)(sent); i++) {
-        if (((Sent *)VG_(indexXA)(sent, i))->file == file) {
+    for (Word i = 0; sent && i < jm_array_n(sent); i++) {
+        if (((Sent *)jm_array_at(sent, i))->file == file) {
             drop_sent(tid, i);
             return;
         }
@@ -67,7 +71,7 @@ static void each_in_message(ThreadId tid, UWord socket, Addr message, void (*use
         if (!jm_read_word(control + at, &bytes) || !jm_read_uint(control + at + 8, &level) ||
             !jm_read_uint(control + at + 12, &type) || bytes < 16 || bytes > control_bytes - at)
             return;
-        for (UWord i = 16; level == VKI_SOL_SOCKET && type == SCM_RIGHTS && i + 4 <= bytes; i += 4)
+        for (UWord i = 16; level == SOL_SOCKET && type == SCM_RIGHTS && i + 4 <= bytes; i += 4)
             if (jm_read_uint(control + at + i, &fd))
                 use(tid, socket, fd);
         at += (bytes + sizeof(UWord) - 1) & ~(sizeof(UWord) - 1);
@@ -80,8 +84,8 @@ static Bool is_own_socket(UWord socket)
         Int pid, uid, gid;
     } peer;
     UInt bytes = sizeof peer;
-    return jm_kernel_call(__NR_getsockopt, socket, VKI_SOL_SOCKET, SO_PEERCRED, (UWord)&peer, (UWord)&bytes) == 0 &&
-           peer.pid == VG_(getpid)();
+    return jm_kernel_call(__NR_getsockopt, socket, SOL_SOCKET, SO_PEERCRED, (UWord)&peer, (UWord)&bytes) == 0 &&
+           peer.pid == jm_process_id();
 }
 
 void jm_driver_before_send(ThreadId tid, UWord socket, Addr message)
@@ -92,11 +96,11 @@ void jm_driver_before_send(ThreadId tid, UWord socket, Addr message)
 
 void jm_driver_after_send(ThreadId tid, Bool has_failed)
 {
-    for (Word i = sent ? VG_(sizeXA)(sent) - 1 : -1; i >= 0; i--) {
-        Sent *s = VG_(indexXA)(sent, i);
+    for (Word i = sent ? jm_array_n(sent) - 1 : -1; i >= 0; i--) {
+        Sent *s = jm_array_at(sent, i);
         if (s->sender != tid)
             continue;
-        s->sender = VG_INVALID_THREADID;
+        s->sender = HOST_NO_THREAD;
         if (has_failed)
             drop_sent(tid, i);
     }
@@ -109,7 +113,7 @@ void jm_driver_received(ThreadId tid, UWord socket, Addr message)
 
 void jm_driver_socket_closes(ThreadId tid, UWord socket)
 {
-    for (Word i = sent ? VG_(sizeXA)(sent) - 1 : -1; i >= 0; i--)
-        if (((Sent *)VG_(indexXA)(sent, i))->socket == socket)
+    for (Word i = sent ? jm_array_n(sent) - 1 : -1; i >= 0; i--)
+        if (((Sent *)jm_array_at(sent, i))->socket == socket)
             drop_sent(tid, i);
 }

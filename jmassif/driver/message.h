@@ -6,7 +6,7 @@
 #ifndef JM_DRIVER_MESSAGE_H
 #define JM_DRIVER_MESSAGE_H
 
-#include "base/compat.h"
+#include "host/types.h"
 
 // Call around sendmsg. The message's descriptors hold their buffers until received, unless the call fails.
 void jm_driver_before_send(ThreadId tid, UWord socket, Addr message);

@@ -7,10 +7,17 @@
 // A command's number includes the size of its structure, so it also identifies the layout of a release.
 
 #include "driver/nvmap.h"
+#include "base/array.h"
 #include "base/client_memory.h"
+#include "base/kernel.h"
+#include "base/libc.h"
+#include "base/map.h"
+#include "calls/scope.h"
 #include "driver/memory.h"
 #include "events/exhaustion.h"
-#include "calls/scope.h"
+#include "host/host.h"
+
+#include <errno.h>
 
 typedef enum {
     CREATE,
@@ -72,8 +79,8 @@ static const UInt harmless[] = {0xc0084e02, 0xc0184e05, 0x40204e06, 0x40204e07, 
 // One entry in a client: an open device's, or on later releases the process's. A handle that is a number has its own
 // entry; handles that are descriptors share one entry per buffer, which counts them.
 typedef struct Handle {
-    struct Handle *next; // VgHashNode
-    UWord key;           // VgHashNode: the handle's number, or the buffer
+    struct Handle *next; // MapNode
+    UWord key;           // MapNode: the handle's number, or the buffer
     DriverFile *buffer;
     UInt n;
 } Handle;
@@ -81,7 +88,7 @@ typedef struct Handle {
 typedef struct {
     UInt n_files;
     Bool is_parents; // inherited by fork
-    VgHashTable *handles;
+    Map *handles;
 } Client;
 
 static Client *process_client;
@@ -89,8 +96,8 @@ static Bool is_by_process;
 
 static Client *client_new(void)
 {
-    Client *client = VG_(calloc)("jm.driver.nvmap", 1, sizeof *client);
-    client->handles = VG_(HT_construct)("jm.driver.nvmap");
+    Client *client = host_alloc_zeroed("jm.driver.nvmap", 1, sizeof *client);
+    client->handles = jm_map_new("jm.driver.nvmap");
     return client;
 }
 
@@ -101,16 +108,16 @@ static void client_leave(ThreadId tid, Client *client)
     if (client == process_client)
         process_client = NULL;
     UInt n;
-    VgHashNode **all = VG_(HT_to_array)(client->handles, &n);
+    MapNode **all = jm_map_nodes(client->handles, &n);
     for (UInt i = 0; i < n; i++) {
         Handle *handle = (Handle *)all[i];
         for (UInt j = 0; j < handle->n; j++)
             jm_driver_file_release(tid, handle->buffer);
     }
     if (all)
-        VG_(free)(all);
-    VG_(HT_destruct)(client->handles, VG_(free));
-    VG_(free)(client);
+        host_free(all);
+    jm_map_delete(client->handles, host_free);
+    host_free(client);
 }
 
 // Merges a file's client into the process's: its release turned out to keep handles per process.
@@ -121,17 +128,16 @@ static void join_process(DriverFile *file, Client *client)
         return;
     }
     Handle *handle;
-    VG_(HT_ResetIter)(client->handles);
     UInt n;
-    VgHashNode **all = VG_(HT_to_array)(client->handles, &n);
+    MapNode **all = jm_map_nodes(client->handles, &n);
     for (UInt i = 0; i < n; i++) {
-        handle = VG_(HT_remove)(client->handles, all[i]->key);
-        VG_(HT_add_node)(process_client->handles, handle);
+        handle = jm_map_remove(client->handles, all[i]->key);
+        jm_map_add(process_client->handles, handle);
     }
     if (all)
-        VG_(free)(all);
-    VG_(HT_destruct)(client->handles, VG_(free));
-    VG_(free)(client);
+        host_free(all);
+    jm_map_delete(client->handles, host_free);
+    host_free(client);
     process_client->n_files++;
     file->object = process_client;
 }
@@ -161,18 +167,18 @@ static DriverFile *buffer_of(DriverFile *file, UInt handle)
         DriverFile *buffer = jm_driver_fd(handle);
         return buffer && buffer->type == FILE_BUFFER ? buffer : NULL;
     }
-    Handle *h = VG_(HT_lookup)(client_of(file)->handles, handle);
+    Handle *h = jm_map_find(client_of(file)->handles, handle);
     return h ? h->buffer : NULL;
 }
 
 static void drop(ThreadId tid, Client *client, UWord key)
 {
-    Handle *handle = VG_(HT_lookup)(client->handles, key);
+    Handle *handle = jm_map_find(client->handles, key);
     if (!handle)
         return;
     DriverFile *buffer = handle->buffer;
     if (--handle->n == 0)
-        VG_(free)(VG_(HT_remove)(client->handles, key));
+        host_free(jm_map_remove(client->handles, key));
     jm_driver_file_release(tid, buffer);
 }
 
@@ -181,21 +187,21 @@ static void add(ThreadId tid, DriverFile *file, UInt number, DriverFile *buffer)
     Client *client = client_of(file);
     UWord key = number < FIRST_ID ? (UWord)buffer : number;
     jm_driver_file_hold(buffer);
-    Handle *handle = VG_(HT_lookup)(client->handles, key);
+    Handle *handle = jm_map_find(client->handles, key);
     if (handle && number >= FIRST_ID) {
         jm_driver_count(ODD_STALE);
         drop(tid, client, key);
         handle = NULL;
     }
     if (!handle) {
-        handle = VG_(calloc)("jm.driver.nvmap", 1, sizeof *handle);
+        handle = host_alloc_zeroed("jm.driver.nvmap", 1, sizeof *handle);
         handle->key = key;
         handle->buffer = buffer;
-        VG_(HT_add_node)(client->handles, handle);
+        jm_map_add(client->handles, handle);
     }
     handle->n++;
     if (number < FIRST_ID) {
-        jm_driver_fd_allow(number);
+        host_allow_descriptor(number);
         jm_driver_fd_set(tid, number, buffer);
     }
 }
@@ -210,11 +216,11 @@ static Bool ask_parameters(UWord fd, UInt handle, ULong *heap, ULong *bytes)
     UChar answer[72];
     while (release < 3) {
         Bool is_unknown;
-        VG_(memset)(answer, 0, sizeof answer);
-        VG_(memcpy)(answer + 8, &handle, sizeof handle);
+        memset(answer, 0, sizeof answer);
+        memcpy(answer + 8, &handle, sizeof handle);
         if (jm_driver_ask(fd, of_releases[release], answer, &is_unknown)) {
-            VG_(memcpy)(heap, answer + 24, sizeof *heap);
-            VG_(memcpy)(bytes, answer + 48, sizeof *bytes);
+            memcpy(heap, answer + 24, sizeof *heap);
+            memcpy(bytes, answer + 48, sizeof *bytes);
             return True;
         }
         if (!is_unknown)
@@ -230,11 +236,11 @@ static ULong ask_granule(UWord fd, UInt heap)
     UChar answer[48];
     Bool is_unknown;
     UInt granule = 0;
-    VG_(memset)(answer, 0, sizeof answer);
-    VG_(memcpy)(answer, &heap, sizeof heap);
+    memset(answer, 0, sizeof answer);
+    memcpy(answer, &heap, sizeof heap);
     if (jm_driver_ask(fd, 0x80304e69, answer, &is_unknown))
-        VG_(memcpy)(&granule, answer + 40, sizeof granule);
-    return granule > VKI_PAGE_SIZE && (granule & (granule - 1)) == 0 ? granule : VKI_PAGE_SIZE;
+        memcpy(&granule, answer + 40, sizeof granule);
+    return granule > HOST_PAGE_BYTES && (granule & (granule - 1)) == 0 ? granule : HOST_PAGE_BYTES;
 }
 
 // ---- calls ---------------------------------------------------------------------------------------------------
@@ -305,11 +311,11 @@ static void created(ThreadId tid, const NvmapCommand *command, DriverCall *call,
 // Releases the buffers that it consists of, which others may still hold, and ends its own memory.
 static void buffer_ended(ThreadId tid, DriverFile *buffer)
 {
-    XArray *parts = buffer->object;
-    for (Word i = 0; parts && i < VG_(sizeXA)(parts); i++)
-        jm_driver_file_release(tid, *(DriverFile **)VG_(indexXA)(parts, i));
+    Array *parts = buffer->object;
+    for (Word i = 0; parts && i < jm_array_n(parts); i++)
+        jm_driver_file_release(tid, *(DriverFile **)jm_array_at(parts, i));
     if (parts)
-        VG_(deleteXA)(parts);
+        jm_array_delete(parts);
     if (buffer->memory)
         jm_driver_memory_end(tid, buffer->memory);
 }
@@ -318,7 +324,7 @@ static void buffer_ended(ThreadId tid, DriverFile *buffer)
 static void joined(ThreadId tid, DriverCall *call, UWord fd)
 {
     DriverFile *whole = jm_driver_file_new(FILE_BUFFER);
-    XArray *parts = VG_(newXA)(VG_(malloc), "jm.driver.nvmap", VG_(free), sizeof(DriverFile *));
+    Array *parts = jm_array_new("jm.driver.nvmap", sizeof(DriverFile *));
     for (UInt i = 0; i < jm_driver_in32(call, 8); i++) {
         UInt number;
         if (!jm_read_uint(jm_driver_in64(call, 0) + 4 * i, &number))
@@ -327,7 +333,7 @@ static void joined(ThreadId tid, DriverCall *call, UWord fd)
         if (!part)
             continue;
         jm_driver_file_hold(part);
-        VG_(addToXA)(parts, &part);
+        jm_array_add(parts, &part);
     }
     whole->object = parts;
     jm_driver_fd_set(tid, fd, whole);
@@ -353,19 +359,19 @@ void jm_nvmap_before(ThreadId tid, DriverCall *call)
             call->taken = jm_driver_fd_take(call->taken_id); // the kernel closes it
         return;
     }
-    Handle *handle = VG_(HT_remove)(client_of(call->file)->handles, call->taken_id);
+    Handle *handle = jm_map_remove(client_of(call->file)->handles, call->taken_id);
     if (handle) {
         call->taken = handle->buffer;
-        VG_(free)(handle);
+        host_free(handle);
     }
 }
 
-static void freed(ThreadId tid, DriverCall *call, SysRes result)
+static void freed(ThreadId tid, DriverCall *call, Long result)
 {
     DriverFile *buffer = call->taken;
     if (!buffer)
         return;
-    if (sr_isError(result)) {
+    if (jm_is_error(result)) {
         if (call->taken_id < FIRST_ID)
             jm_driver_fd_set(tid, call->taken_id, buffer);
         else
@@ -378,13 +384,13 @@ static void freed(ThreadId tid, DriverCall *call, SysRes result)
 
 // Records a failed ALLOC outside of CUDA calls (a camera's library, a codec's). Inside, the failing CUDA call is
 // recorded instead, as it says more.
-static void failed(ThreadId tid, const NvmapCommand *command, const DriverCall *call, SysRes result)
+static void failed(ThreadId tid, const NvmapCommand *command, const DriverCall *call, Long result)
 {
-    if (command->action != ALLOC || sr_Err(result) != VKI_ENOMEM || jm_scope_depth(tid))
+    if (command->action != ALLOC || result != -ENOMEM || jm_scope_depth(tid))
         return;
     const DriverFile *buffer = buffer_of(call->file, jm_driver_in32(call, command->handle));
     if (buffer)
-        jm_exhaustion_failed(tid, "NVMAP_IOC_ALLOC", VKI_ENOMEM, KIND_DRIVER, buffer->bytes);
+        jm_exhaustion_failed(tid, "NVMAP_IOC_ALLOC", ENOMEM, KIND_DRIVER, buffer->bytes);
 }
 
 static Bool is_harmless(UInt number)
@@ -410,7 +416,7 @@ static void succeeded(ThreadId tid, const NvmapCommand *command, DriverCall *cal
     case FD_OF:
         buffer = buffer_of(call->file, jm_driver_in32(call, command->handle));
         if (buffer) {
-            jm_driver_fd_allow(jm_driver_out32(call, command->fd));
+            host_allow_descriptor(jm_driver_out32(call, command->fd));
             jm_driver_fd_set(tid, jm_driver_out32(call, command->fd), buffer);
         } else {
             jm_driver_count(ODD_UNKNOWN_HANDLE);
@@ -440,14 +446,14 @@ static void succeeded(ThreadId tid, const NvmapCommand *command, DriverCall *cal
     }
 }
 
-void jm_nvmap_after(ThreadId tid, DriverCall *call, SysRes result)
+void jm_nvmap_after(ThreadId tid, DriverCall *call, Long result)
 {
     const NvmapCommand *command = find_command(call->command);
     if (command && command->action == FREE) {
         freed(tid, call, result);
         return;
     }
-    if (sr_isError(result)) {
+    if (jm_is_error(result)) {
         if (command)
             failed(tid, command, call, result);
         return;

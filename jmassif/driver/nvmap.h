@@ -10,7 +10,7 @@
 void jm_nvmap_init(void);
 
 void jm_nvmap_before(ThreadId tid, DriverCall *call);
-void jm_nvmap_after(ThreadId tid, DriverCall *call, SysRes result);
+void jm_nvmap_after(ThreadId tid, DriverCall *call, Long result);
 
 // Detaches a forked child from its parent's client.
 void jm_nvmap_after_fork_in_child(void);

@@ -8,10 +8,15 @@
 // branches; those need the version, which every client queries first.
 
 #include "driver/rm.h"
+#include "base/array.h"
 #include "base/client_memory.h"
+#include "base/kernel.h"
+#include "base/libc.h"
+#include "base/map.h"
 #include "base/text.h"
 #include "driver/map.h"
 #include "driver/memory.h"
+#include "host/host.h"
 #include "trace/trace.h"
 
 // ---- memory classes ------------------------------------------------------------------------------------------
@@ -46,15 +51,15 @@ typedef struct {
 } Shared;
 
 typedef struct RmObject {
-    struct RmObject *next; // VgHashNode
-    UWord key;             // VgHashNode: client and handle
+    struct RmObject *next; // MapNode
+    UWord key;             // MapNode: client and handle
     struct RmObject *parent, *children, *sibling;
     UInt class;
     Shared *shared;   // NULL: no memory of its own
     DriverFile *file; // of a client: the device that created it
 } RmObject;
 
-static VgHashTable *objects;
+static Map *objects;
 static UInt version; // the driver's branch; 0: not yet known
 static ULong n_unsized;
 static UInt n_channels;
@@ -66,7 +71,7 @@ static inline UWord key_of(UInt client, UInt handle)
 
 static RmObject *find_object(UInt client, UInt handle)
 {
-    return objects ? VG_(HT_lookup)(objects, key_of(client, handle)) : NULL;
+    return objects ? jm_map_find(objects, key_of(client, handle)) : NULL;
 }
 
 static void leave_parent(RmObject *object)
@@ -84,25 +89,25 @@ static void end_object(ThreadId tid, RmObject *object)
     while (object->children)
         end_object(tid, object->children);
     leave_parent(object);
-    VG_(HT_remove)(objects, object->key);
+    jm_map_remove(objects, object->key);
     if (object->shared && --object->shared->n_objects == 0) {
         jm_driver_memory_end(tid, object->shared->memory);
-        VG_(free)(object->shared);
+        host_free(object->shared);
     }
     n_channels -= IS_CHANNEL(object->class);
-    VG_(free)(object);
+    host_free(object);
 }
 
 static RmObject *new_object(ThreadId tid, UInt client, UInt parent, UInt handle, UInt class)
 {
     RmObject *stale = find_object(client, handle);
     if (!objects)
-        objects = VG_(HT_construct)("jm.driver.rm");
+        objects = jm_map_new("jm.driver.rm");
     if (stale) {
         jm_driver_count(ODD_STALE);
         end_object(tid, stale);
     }
-    RmObject *object = VG_(calloc)("jm.driver.rm", 1, sizeof *object);
+    RmObject *object = host_alloc_zeroed("jm.driver.rm", 1, sizeof *object);
     object->key = key_of(client, handle);
     object->class = class;
     object->parent = handle == client ? NULL : find_object(client, parent);
@@ -111,13 +116,13 @@ static RmObject *new_object(ThreadId tid, UInt client, UInt parent, UInt handle,
         object->parent->children = object;
     }
     n_channels += IS_CHANNEL(class);
-    VG_(HT_add_node)(objects, object);
+    jm_map_add(objects, object);
     return object;
 }
 
 static void commit_memory(ThreadId tid, RmObject *object, Kind kind, ULong bytes)
 {
-    object->shared = VG_(calloc)("jm.driver.rm", 1, sizeof *object->shared);
+    object->shared = host_alloc_zeroed("jm.driver.rm", 1, sizeof *object->shared);
     object->shared->memory = jm_driver_memory_commit(tid, kind, bytes);
     object->shared->n_objects = 1;
 }
@@ -139,25 +144,25 @@ static void object_made(ThreadId tid, UInt client, UInt parent, UInt handle, UIn
 static void rm_ended(ThreadId tid, DriverFile *file)
 {
     UInt n;
-    VgHashNode **all = objects ? VG_(HT_to_array)(objects, &n) : NULL;
+    MapNode **all = objects ? jm_map_nodes(objects, &n) : NULL;
     if (!all)
         return;
-    XArray *clients = VG_(newXA)(VG_(malloc), "jm.driver.rm", VG_(free), sizeof(UWord));
+    Array *clients = jm_array_new("jm.driver.rm", sizeof(UWord));
     for (UInt i = 0; i < n; i++)
         if (((RmObject *)all[i])->file == file)
-            VG_(addToXA)(clients, &all[i]->key);
-    for (Word i = 0; i < VG_(sizeXA)(clients); i++) {
-        RmObject *client = VG_(HT_lookup)(objects, *(UWord *)VG_(indexXA)(clients, i));
+            jm_array_add(clients, &all[i]->key);
+    for (Word i = 0; i < jm_array_n(clients); i++) {
+        RmObject *client = jm_map_find(objects, *(UWord *)jm_array_at(clients, i));
         if (client)
             end_object(tid, client);
     }
-    VG_(deleteXA)(clients);
-    VG_(free)(all);
+    jm_array_delete(clients);
+    host_free(all);
 }
 
 DriverMemory *jm_rm_attached(const DriverFile *file)
 {
-    RmObject *object = objects && file->attached ? VG_(HT_lookup)(objects, file->attached) : NULL;
+    RmObject *object = objects && file->attached ? jm_map_find(objects, file->attached) : NULL;
     return object && object->shared ? object->shared->memory : NULL;
 }
 
@@ -192,7 +197,7 @@ static const struct {
 static void set_version(const HChar *text)
 {
     HChar *rest;
-    ULong n = VG_(strtoull10)(text, &rest);
+    ULong n = jm_text_number(text, &rest);
     if (n >= 300 && n < 10000 && *rest == '.')
         version = n;
 }
@@ -201,7 +206,7 @@ static void version_line(const HChar *line, void *context)
 {
     // "NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.104.05  …": the number with a point is the version
     for (const HChar *at = line; *at && !version; at++)
-        if (VG_(isdigit)(at[0]) && (at == line || at[-1] == ' '))
+        if (jm_text_is_digit(at[0]) && (at == line || at[-1] == ' '))
             set_version(at);
 }
 
@@ -326,13 +331,13 @@ static UInt unwrap(DriverCall *call)
         jm_driver_count(ODD_UNREADABLE);
         call->n_bytes = 0;
     }
-    VG_(memcpy)(call->in, call->out, sizeof call->in);
+    memcpy(call->in, call->out, sizeof call->in);
     return nr;
 }
 
-void jm_rm_after(ThreadId tid, DriverCall *call, SysRes result)
+void jm_rm_after(ThreadId tid, DriverCall *call, Long result)
 {
-    if (sr_isError(result))
+    if (jm_is_error(result))
         return;
     UInt nr = unwrap(call);
     HChar text[65];
@@ -340,7 +345,7 @@ void jm_rm_after(ThreadId tid, DriverCall *call, SysRes result)
     DriverFile *file;
     switch (nr) {
     case CHECK_VERSION:
-        VG_(memcpy)(text, call->out + 8, sizeof text - 1);
+        memcpy(text, call->out + 8, sizeof text - 1);
         text[sizeof text - 1] = 0;
         set_version(text);
         return;
@@ -404,15 +409,15 @@ typedef struct {
 
 typedef struct {
     DriverMap *map;
-    XArray *ranges; // of UnifiedRange
+    Array *ranges; // of UnifiedRange
 } Unified;
 
 static Unified *unified_of(DriverFile *file)
 {
     if (!file->object) {
-        Unified *u = VG_(calloc)("jm.driver.uvm", 1, sizeof *u);
+        Unified *u = host_alloc_zeroed("jm.driver.uvm", 1, sizeof *u);
         u->map = jm_driver_map_new();
-        u->ranges = VG_(newXA)(VG_(malloc), "jm.driver.uvm", VG_(free), sizeof(UnifiedRange));
+        u->ranges = jm_array_new("jm.driver.uvm", sizeof(UnifiedRange));
         file->object = u;
     }
     return file->object;
@@ -420,8 +425,8 @@ static Unified *unified_of(DriverFile *file)
 
 static void range_ends(ThreadId tid, Unified *u, Word i)
 {
-    UnifiedRange range = *(UnifiedRange *)VG_(indexXA)(u->ranges, i);
-    VG_(removeIndexXA)(u->ranges, i);
+    UnifiedRange range = *(UnifiedRange *)jm_array_at(u->ranges, i);
+    jm_array_remove(u->ranges, i);
     jm_driver_map_remove(tid, u->map, range.base, range.bytes);
     if (range.pool)
         jm_driver_memory_end(tid, range.pool);
@@ -432,11 +437,11 @@ static void uvm_ended(ThreadId tid, DriverFile *file)
     Unified *u = file->object;
     if (!u)
         return;
-    while (VG_(sizeXA)(u->ranges))
-        range_ends(tid, u, VG_(sizeXA)(u->ranges) - 1);
-    VG_(deleteXA)(u->ranges);
+    while (jm_array_n(u->ranges))
+        range_ends(tid, u, jm_array_n(u->ranges) - 1);
+    jm_array_delete(u->ranges);
     jm_driver_map_delete(tid, u->map);
-    VG_(free)(u);
+    host_free(u);
 }
 
 // Offsets of the status (uvm_ioctl.h): structures hold 32 GPUs up to branch 545, and 256 from 550 on.
@@ -474,12 +479,12 @@ static Bool uvm_has_succeeded(const DriverCall *call, Bool has_256)
     return False;
 }
 
-void jm_uvm_after(ThreadId tid, DriverCall *call, SysRes result)
+void jm_uvm_after(ThreadId tid, DriverCall *call, Long result)
 {
     Bool has_256 = branch() >= 550;
-    if (!sr_isError(result) && !uvm_is_known(call->command))
+    if (!jm_is_error(result) && !uvm_is_known(call->command))
         jm_driver_unknown(call, call->command);
-    if (sr_isError(result) || !uvm_has_succeeded(call, has_256))
+    if (jm_is_error(result) || !uvm_has_succeeded(call, has_256))
         return;
     Unified *u = unified_of(call->file);
     Addr base = jm_driver_in64(call, 0);
@@ -489,11 +494,11 @@ void jm_uvm_after(ThreadId tid, DriverCall *call, SysRes result)
     RmObject *object;
     switch (call->command) {
     case UVM_CREATE_EXTERNAL:
-        VG_(addToXA)(u->ranges, &range);
+        jm_array_add(u->ranges, &range);
         break;
     case UVM_SEMAPHORE_POOL:
         range.pool = jm_driver_memory_commit(tid, KIND_DRIVER_HOST, bytes);
-        VG_(addToXA)(u->ranges, &range);
+        jm_array_add(u->ranges, &range);
         jm_driver_map_add(tid, u->map, base, bytes, NULL, range.pool);
         break;
     case UVM_MAP_EXTERNAL:
@@ -507,8 +512,8 @@ void jm_uvm_after(ThreadId tid, DriverCall *call, SysRes result)
         jm_driver_map_remove(tid, u->map, base, bytes);
         break;
     case UVM_FREE:
-        for (Word i = VG_(sizeXA)(u->ranges) - 1; i >= 0; i--)
-            if (((UnifiedRange *)VG_(indexXA)(u->ranges, i))->base == base)
+        for (Word i = jm_array_n(u->ranges) - 1; i >= 0; i--)
+            if (((UnifiedRange *)jm_array_at(u->ranges, i))->base == base)
                 range_ends(tid, u, i);
         break;
     }

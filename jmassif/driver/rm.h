@@ -9,8 +9,8 @@
 
 void jm_rm_init(void);
 
-void jm_rm_after(ThreadId tid, DriverCall *call, SysRes result);
-void jm_uvm_after(ThreadId tid, DriverCall *call, SysRes result);
+void jm_rm_after(ThreadId tid, DriverCall *call, Long result);
+void jm_uvm_after(ThreadId tid, DriverCall *call, Long result);
 
 DriverMemory *jm_rm_attached(const DriverFile *file); // memory behind a mapping of the file; NULL: not known
 

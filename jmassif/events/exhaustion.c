@@ -4,13 +4,21 @@
 // recorded. A thread keeps its last failed request, so that its next attempt can be joined to that event.
 
 #include "events/exhaustion.h"
-#include "ledger/account.h"
 #include "base/clock.h"
+#include "base/kernel.h"
+#include "base/map.h"
 #include "base/per_thread.h"
+#include "base/stats.h"
 #include "calls/scope.h"
 #include "events/snapshot.h"
-#include "base/stats.h"
+#include "host/host.h"
+#include "ledger/account.h"
 #include "trace/trace.h"
+
+#include <asm/unistd.h>
+#include <sys/resource.h>
+#include <errno.h>
+#include <sys/mman.h>
 
 // ---- selection of failures -----------------------------------------------------------------------------------
 
@@ -19,12 +27,12 @@
 #define MOST_JOINED    4   // failed retries joined to a recorded event
 
 typedef struct Site {
-    struct Site *next; // VgHashNode
-    UWord node;        // VgHashNode
+    struct Site *next; // MapNode
+    UWord node;        // MapNode
     ULong n_failed;
 } Site;
 
-static VgHashTable *sites;
+static Map *sites;
 static ULong n_failed, n_told;
 
 static Bool is_power_of_two(ULong n)
@@ -35,12 +43,12 @@ static Bool is_power_of_two(ULong n)
 static Bool is_next_told(NodeId node)
 {
     if (!sites)
-        sites = VG_(HT_construct)("jm.exhaustion");
-    Site *site = VG_(HT_lookup)(sites, node);
+        sites = jm_map_new("jm.exhaustion");
+    Site *site = jm_map_find(sites, node);
     if (!site) {
-        site = VG_(calloc)("jm.exhaustion", 1, sizeof *site);
+        site = host_alloc_zeroed("jm.exhaustion", 1, sizeof *site);
         site->node = node;
-        VG_(HT_add_node)(sites, site);
+        jm_map_add(sites, site);
     }
     site->n_failed++;
     n_failed++;
@@ -108,13 +116,11 @@ void jm_exhaustion_pieces_used(ThreadId tid)
 
 // ---- events --------------------------------------------------------------------------------------------------
 
-#define RLIMIT_AS 9 // asm-generic/resource.h, and the same on x86
-
 static void tell_limit(UInt event)
 {
-    struct vki_rlimit limit;
-    if (VG_(getrlimit)(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != ~0UL)
-        jm_trace_exhaustion_figure(event, "address-space-limit", limit.rlim_cur);
+    ProcessLimit limit;
+    if (jm_limit(RLIMIT_AS, &limit) && limit.soft != ~0ULL)
+        jm_trace_exhaustion_figure(event, "address-space-limit", limit.soft);
 }
 
 static void (*tell_source)(UInt event);
@@ -180,16 +186,16 @@ void jm_exhaustion_framework(ThreadId tid, ULong bytes, ULong allocated_bytes, U
 
 // ---- system calls --------------------------------------------------------------------------------------------
 
-void jm_exhaustion_after_syscall(ThreadId tid, UInt number, const UWord *args, SysRes res)
+void jm_exhaustion_after_syscall(ThreadId tid, UInt number, const UWord *args, Long res)
 {
-    if (!sr_isError(res) || sr_Err(res) != VKI_ENOMEM)
+    if (!jm_is_error(res) || res != -ENOMEM)
         return;
     // (address, length, protection, flags, …). PROT_NONE reserves address space, not memory.
-    if (number == __NR_mmap && args[2] != VKI_PROT_NONE)
-        jm_exhaustion_failed(tid, "mmap", VKI_ENOMEM, args[3] & VKI_MAP_ANONYMOUS ? KIND_ANON : KIND_FILE, args[1]);
+    if (number == __NR_mmap && args[2] != PROT_NONE)
+        jm_exhaustion_failed(tid, "mmap", ENOMEM, args[3] & MAP_ANONYMOUS ? KIND_ANON : KIND_FILE, args[1]);
     // (address, old length, new length, …)
     if (number == __NR_mremap && args[2] > args[1])
-        jm_exhaustion_failed(tid, "mremap", VKI_ENOMEM, KIND_ANON, args[2] - args[1]);
+        jm_exhaustion_failed(tid, "mremap", ENOMEM, KIND_ANON, args[2] - args[1]);
 }
 
 // ---- the rest ------------------------------------------------------------------------------------------------
@@ -206,9 +212,9 @@ void jm_exhaustion_write_counters(void)
 
 void jm_exhaustion_stats(void)
 {
-    UInt n = sites ? VG_(HT_count_nodes)(sites) : 0;
+    UInt n = sites ? jm_map_n(sites) : 0;
     jm_stats_row("jm.exhaustion", "places that got no memory", n, n * sizeof(Site));
-    jm_stats_row("jm.exhaustion", "threads", VG_N_THREADS, jm_per_thread_bytes(&threads));
+    jm_stats_row("jm.exhaustion", "threads", host_n_threads(), jm_per_thread_bytes(&threads));
 }
 
 void jm_exhaustion_after_fork_in_child(void)
@@ -216,6 +222,6 @@ void jm_exhaustion_after_fork_in_child(void)
     n_failed = n_told = n_retries = n_given_up = 0;
     jm_per_thread_forget(&threads);
     if (sites)
-        VG_(HT_destruct)(sites, VG_(free));
+        jm_map_delete(sites, host_free);
     sites = NULL;
 }

@@ -10,8 +10,8 @@
 #ifndef JM_EXHAUSTION_H
 #define JM_EXHAUSTION_H
 
-#include "base/compat.h"
 #include "attribution/kind.h"
+#include "host/types.h"
 
 // Sets the callback that adds a source's figures to each recorded event.
 void jm_exhaustion_on_event(void (*tell)(UInt event));
@@ -35,7 +35,7 @@ void jm_exhaustion_pieces_used(ThreadId tid);
 void jm_exhaustion_framework(ThreadId tid, ULong bytes, ULong allocated_bytes, ULong reserved_bytes);
 
 // Call after system calls: records mmap and mremap that failed with ENOMEM.
-void jm_exhaustion_after_syscall(ThreadId tid, UInt number, const UWord *args, SysRes res);
+void jm_exhaustion_after_syscall(ThreadId tid, UInt number, const UWord *args, Long res);
 
 void jm_exhaustion_write_counters(void);
 

@@ -9,7 +9,7 @@
 #ifndef JM_NEWS_H
 #define JM_NEWS_H
 
-#include "base/compat.h"
+#include "host/types.h"
 
 // True if an extra snapshot is due. Cheap: called at each reading of the clock. `now` is in milliseconds.
 Bool jm_news_is_due(ULong now);

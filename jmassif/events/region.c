@@ -4,11 +4,13 @@
 // region, so that its maximum is exact.
 
 #include "events/region.h"
+#include "base/array.h"
 #include "base/clock.h"
 #include "base/per_thread.h"
-#include "events/snapshot.h"
 #include "base/stats.h"
 #include "base/table.h"
+#include "events/snapshot.h"
+#include "host/host.h"
 #include "trace/trace.h"
 
 #define MAX_NAMES 8192
@@ -82,13 +84,13 @@ static Bool is_next_told(const Name *name)
 
 static void thread_ended(ThreadId tid, void *record, ThreadEnd how);
 
-static PerThread open_of = JM_PER_THREAD("jm.region", XArray *, thread_ended); // arrays of Open, innermost last
+static PerThread open_of = JM_PER_THREAD("jm.region", Array *, thread_ended); // arrays of Open, innermost last
 
-static XArray *open_in(ThreadId tid)
+static Array *open_in(ThreadId tid)
 {
-    XArray **open = JM_OF_THREAD(&open_of, XArray *, tid);
+    Array **open = JM_OF_THREAD(&open_of, Array *, tid);
     if (!*open)
-        *open = VG_(newXA)(VG_(malloc), "jm.region", VG_(free), sizeof(Open));
+        *open = jm_array_new("jm.region", sizeof(Open));
     return *open;
 }
 
@@ -107,15 +109,15 @@ void jm_region_mark(RegionName id)
 
 void jm_region_begin(ThreadId tid, RegionName id, ULong tag)
 {
-    XArray *open = open_in(tid);
-    if (VG_(sizeXA)(open) >= MAX_OPEN) {
+    Array *open = open_in(tid);
+    if (jm_array_n(open) >= MAX_OPEN) {
         unnamed.n_begun++;
         return;
     }
     Name *name = name_or_unnamed(id);
     Open fresh = {id, id && is_next_told(name), tag, jm_clock_now()};
     name->n_begun++;
-    VG_(addToXA)(open, &fresh);
+    jm_array_add(open, &fresh);
     if (!fresh.is_told) {
         name->has_untold = True;
         return;
@@ -124,19 +126,19 @@ void jm_region_begin(ThreadId tid, RegionName id, ULong tag)
     jm_trace_region(True, fresh.begin, tid, name->string);
 }
 
-static Bool is_inside(XArray *open, Word at, RegionName name)
+static Bool is_inside(Array *open, Word at, RegionName name)
 {
     while (at-- > 0)
-        if (((const Open *)VG_(indexXA)(open, at))->name == name)
+        if (((const Open *)jm_array_at(open, at))->name == name)
             return True;
     return False;
 }
 
 static void end_at(ThreadId tid, Word at)
 {
-    XArray *open = open_in(tid);
-    Open ended = *(Open *)VG_(indexXA)(open, at);
-    VG_(removeIndexXA)(open, at);
+    Array *open = open_in(tid);
+    Open ended = *(Open *)jm_array_at(open, at);
+    jm_array_remove(open, at);
     Name *name = name_or_unnamed(ended.name);
     ULong now = jm_clock_now();
     name->n_ended++;
@@ -153,20 +155,20 @@ static void end_at(ThreadId tid, Word at)
 // the regions left by other threads are the parent's.
 static void thread_ended(ThreadId tid, void *record, ThreadEnd how)
 {
-    XArray *open = *(XArray **)record;
+    Array *open = *(Array **)record;
     if (!open)
         return;
-    for (Word i = VG_(sizeXA)(open); how == THREAD_EXITED && i-- > 0;)
+    for (Word i = jm_array_n(open); how == THREAD_EXITED && i-- > 0;)
         end_at(tid, i);
-    VG_(deleteXA)(open);
+    jm_array_delete(open);
 }
 
 // Ends the innermost region for which `is_meant` is true; there may be no such region.
 static void end_innermost(ThreadId tid, Bool (*is_meant)(const Open *region, ULong what), ULong what)
 {
-    XArray *open = open_in(tid);
-    for (Word i = VG_(sizeXA)(open); i-- > 0;)
-        if (is_meant(VG_(indexXA)(open, i), what)) {
+    Array *open = open_in(tid);
+    for (Word i = jm_array_n(open); i-- > 0;)
+        if (is_meant(jm_array_at(open, i), what)) {
             end_at(tid, i);
             return;
         }
@@ -194,10 +196,10 @@ void jm_region_end_tagged(ThreadId tid, ULong tag)
 
 UInt jm_region_depth(ThreadId tid, ULong tag)
 {
-    XArray *open = open_in(tid);
+    Array *open = open_in(tid);
     UInt depth = 0;
-    for (Word i = 0; i < VG_(sizeXA)(open); i++)
-        depth += ((Open *)VG_(indexXA)(open, i))->tag == tag;
+    for (Word i = 0; i < jm_array_n(open); i++)
+        depth += ((Open *)jm_array_at(open, i))->tag == tag;
     return depth;
 }
 
@@ -217,5 +219,5 @@ void jm_region_stats(void)
 {
     jm_stats_table("names of regions", &names);
     jm_stats_index(&name_index);
-    jm_stats_row("jm.region", "threads", VG_N_THREADS, jm_per_thread_bytes(&open_of));
+    jm_stats_row("jm.region", "threads", host_n_threads(), jm_per_thread_bytes(&open_of));
 }

@@ -7,7 +7,7 @@
 #ifndef JM_REGION_H
 #define JM_REGION_H
 
-#include "base/compat.h"
+#include "host/types.h"
 
 // A region's name; 0 if the program has used too many names. Regions with name 0 are counted, not recorded.
 typedef UInt RegionName;

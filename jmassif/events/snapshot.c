@@ -6,10 +6,10 @@
 #include "events/snapshot.h"
 #include "base/clock.h"
 #include "base/options.h"
-#include "ledger/ledger.h"
 #include "events/news.h"
-#include "machine/system.h"
 #include "events/waiting.h"
+#include "ledger/ledger.h"
+#include "machine/system.h"
 #include "symbols/symbol.h"
 #include "trace/trace.h"
 

@@ -6,7 +6,7 @@
 #ifndef JM_SNAPSHOT_H
 #define JM_SNAPSHOT_H
 
-#include "base/compat.h"
+#include "host/types.h"
 
 // Reasons for a snapshot, named as in docs/trace-format.md: id, name, sample pages even if that was done recently,
 // write object files that were mapped or unmapped.
@@ -30,8 +30,8 @@ typedef enum { JM_SNAPSHOT_REASONS(JM_SNAPSHOT_ENUM) } SnapshotReason;
 
 const HChar *jm_snapshot_reason_name(SnapshotReason reason);
 
-// A module's additions to each snapshot; a NULL function adds nothing. main.c passes in the sources of folders below
-// this one.
+// A module's additions to each snapshot; a NULL function adds nothing. recorder.c passes in the sources of folders
+// below this one.
 typedef struct {
     void (*before)(Bool in_full); // bring the ledger up to date; `in_full`: even if slow
     void (*tell)(void);           // write sums and counters, before the accounts

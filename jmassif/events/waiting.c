@@ -7,6 +7,10 @@
 #include "base/client_memory.h"
 #include "base/kernel.h"
 
+#include <time.h>
+
+#include <asm/unistd.h>
+
 // uapi/asm-generic/poll.h, futex.h, wait.h, time.h
 #define POLL_IN            1
 #define POLL_OUT           4
@@ -25,7 +29,7 @@ static Bool would_wait(UWord fd, UShort events)
         Int fd;
         UShort events, happened;
     } asked = {(Int)fd, events, 0};
-    struct vki_timespec at_once = {0, 0};
+    struct timespec at_once = {0, 0};
     return jm_kernel_call(__NR_ppoll, (UWord)&asked, 1, (UWord)&at_once, 0, sizeof(ULong)) == 0;
 }
 
@@ -40,7 +44,7 @@ static Bool is_long(Addr duration, UWord per_ms)
 // Sleeps to an absolute time, as the C library and Python do.
 static Bool is_far(UWord clock, Addr moment)
 {
-    struct vki_timespec now;
+    struct timespec now;
     UWord seconds, fraction;
     if (jm_kernel_call(__NR_clock_gettime, clock, (UWord)&now, 0, 0, 0) != 0 || !jm_read_word(moment, &seconds) ||
         !jm_read_word(moment + sizeof(UWord), &fraction))

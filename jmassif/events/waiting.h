@@ -6,7 +6,7 @@
 #ifndef JM_WAITING_H
 #define JM_WAITING_H
 
-#include "base/compat.h"
+#include "host/types.h"
 
 // A program that is killed in a shorter wait loses little.
 #define LONG_WAIT_MS 100

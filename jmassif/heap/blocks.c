@@ -7,9 +7,11 @@
 // most 23 bytes a block), and growing never needs twice its memory.
 
 #include "heap/blocks.h"
-#include "heap/slab.h"
+#include "base/array.h"
 #include "base/stats.h"
 #include "base/table.h"
+#include "heap/slab.h"
+#include "host/host.h"
 
 typedef struct {
     Addr address; // 0: free entry
@@ -38,7 +40,7 @@ typedef struct {
     Addr address;
     ULong bytes;
 } HugeSize;
-static XArray *huge_sizes;
+static Array *huge_sizes;
 
 static inline Shard *shard_of(ULong hash)
 {
@@ -74,12 +76,12 @@ static void grow(Shard *s)
 {
     Shard old = *s;
     s->capacity = old.capacity ? old.capacity + old.capacity / 4 : MIN_CAPACITY;
-    s->entries = VG_(calloc)("jm.blocks", s->capacity, sizeof *s->entries);
+    s->entries = host_alloc_zeroed("jm.blocks", s->capacity, sizeof *s->entries);
     for (UInt i = 0; i < old.capacity; i++)
         if (old.entries[i].address)
             s->entries[slot_in(s, old.entries[i].address, jm_hash(old.entries[i].address))] = old.entries[i];
     if (old.entries)
-        VG_(free)(old.entries);
+        host_free(old.entries);
 }
 
 // Returns NULL if the address is not in the table.
@@ -95,21 +97,21 @@ static Entry *find(Addr address)
 
 static ULong huge_size(Addr address, Bool take_out)
 {
-    for (Word i = 0; i < VG_(sizeXA)(huge_sizes); i++) {
-        HugeSize *h = VG_(indexXA)(huge_sizes, i);
+    for (Word i = 0; i < jm_array_n(huge_sizes); i++) {
+        HugeSize *h = jm_array_at(huge_sizes, i);
         if (h->address == address) {
             ULong bytes = h->bytes;
             if (take_out)
-                VG_(removeIndexXA)(huge_sizes, i);
+                jm_array_remove(huge_sizes, i);
             return bytes;
         }
     }
-    tl_assert(0);
+    jm_assert(0);
 }
 
 static inline UInt tag_of(Block block)
 {
-    tl_assert(block.account < CUSTOM_BIT);
+    jm_assert(block.account < CUSTOM_BIT);
     return block.account | (block.has_record ? RECORD_BIT : 0) | (block.is_custom ? CUSTOM_BIT : 0);
 }
 
@@ -129,14 +131,14 @@ static void add_to_table(Addr address, Block block)
     if ((s->used + 1) * 8ULL > s->capacity * 7ULL)
         grow(s);
     Entry *e = &s->entries[slot_in(s, address, hash)];
-    tl_assert(!e->address);
+    jm_assert(!e->address);
     e->address = address;
     e->tag = tag_of(block);
     if (block.bytes >= HUGE_SIZE) {
         if (!huge_sizes)
-            huge_sizes = VG_(newXA)(VG_(malloc), "jm.blocks", VG_(free), sizeof(HugeSize));
+            huge_sizes = jm_array_new("jm.blocks", sizeof(HugeSize));
         HugeSize h = {address, block.bytes};
-        VG_(addToXA)(huge_sizes, &h);
+        jm_array_add(huge_sizes, &h);
         e->bytes = HUGE_SIZE;
     } else {
         e->bytes = (UInt)block.bytes;
@@ -220,10 +222,10 @@ void jm_blocks_set_account(Addr address, AccountId account)
         tag = small.tag;
     } else {
         Entry *e = find(address);
-        tl_assert(e);
+        jm_assert(e);
         tag = &e->tag;
     }
-    tl_assert(account < CUSTOM_BIT);
+    jm_assert(account < CUSTOM_BIT);
     *tag = account | (*tag & (RECORD_BIT | CUSTOM_BIT));
 }
 

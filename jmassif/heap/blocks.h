@@ -6,7 +6,7 @@
 #ifndef JM_BLOCKS_H
 #define JM_BLOCKS_H
 
-#include "base/compat.h"
+#include "host/types.h"
 #include "ledger/ledger.h"
 
 typedef struct {

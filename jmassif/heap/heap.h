@@ -1,30 +1,37 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// The malloc source. Called by the core's replacement of malloc, new, free and their variants, and for client requests
-// of custom allocators. Sizes are in bytes.
+// The malloc source: what the host reports of malloc, new, free and their variants, and custom allocators by client
+// requests. Sizes are in bytes.
 
 #ifndef JM_HEAP_H
 #define JM_HEAP_H
 
-#include "base/compat.h"
+#include "heap/blocks.h"
 
-// Registers the malloc replacement with the core. Called from pre_clo_init.
-void jm_heap_init(void);
+// A block was allocated. `block` has no account yet.
+void jm_heap_allocated(ThreadId tid, Addr address, Block block);
+
+// A block that jm_blocks_find has found will be freed; the host removes it afterwards.
+void jm_heap_freeing(ThreadId tid, Addr address, Block *block);
+
+// A block moves or changes its size: before the host removes it, and after. `old_overhead` is jm_heap_overhead of the
+// block before anything changes; `now` has no account yet.
+void jm_heap_moving(ThreadId tid, Addr from, Block *block);
+void jm_heap_moved(ThreadId tid, Addr from, const Block *block, ULong old_overhead, Addr to, Block now);
+
+// Bytes that a block takes beyond its requested size.
+ULong jm_heap_overhead(Addr address, const Block *block);
+
+// Calls that failed: out of memory, refused for an impossible size, of an address that is no block.
+void jm_heap_ran_out(ThreadId tid, const HChar *api, SizeT bytes);
+void jm_heap_refused(void);
+void jm_heap_unknown_free(Addr address);
+void jm_heap_unknown_realloc(void);
 
 // VALGRIND_MALLOCLIKE_BLOCK and its variants. `address` must not be null.
 void jm_heap_malloclike(ThreadId tid, Addr address, SizeT bytes);
 void jm_heap_resize_in_place(ThreadId tid, Addr address, SizeT new_bytes);
 void jm_heap_freelike(ThreadId tid, Addr address);
-
-// For the functions of the preload library (preload/heap.c). NULL when out of memory. A failing operator new is not
-// recorded: libstdc++ then calls malloc, which is. `align` 0 means the default.
-void *jm_heap_calloc(ThreadId tid, SizeT n, SizeT each);
-void *jm_heap_pvalloc(ThreadId tid, SizeT bytes);
-void *jm_heap_new(ThreadId tid, SizeT bytes, SizeT align);
-
-// The fields of mallinfo, in its order.
-#define JM_N_MALLINFO_FIELDS 10
-void jm_heap_mallinfo(ThreadId tid, SizeT *fields);
 
 void jm_heap_write_counters(void);
 

@@ -7,9 +7,7 @@
 #include "base/kernel.h"
 #include "base/stats.h"
 #include "base/table.h"
-
-// Maps memory as the core's own allocator does for the program: exported by libcoregrind in every release since 3.8.
-extern SysRes VG_(am_mmap_client_heap)(SizeT length, Int prot);
+#include "host/host.h"
 
 #define SLAB_BITS    16
 #define SLAB_BYTES   (1u << SLAB_BITS)
@@ -51,7 +49,7 @@ void jm_slab_init(void)
     for (UInt base = N_FINE; base < JM_SLAB_MAX_BYTES / GRAIN; base *= 2)
         for (UInt quarter = 1; quarter <= 4; quarter++)
             grains_of_class[n++] = base + base * quarter / 4;
-    tl_assert(n == N_CLASSES && grains_of_class[n - 1] == JM_SLAB_MAX_BYTES / GRAIN);
+    jm_assert(n == N_CLASSES && grains_of_class[n - 1] == JM_SLAB_MAX_BYTES / GRAIN);
     UInt class = 0;
     for (UInt grains = 0; grains <= JM_SLAB_MAX_BYTES / GRAIN; grains++) {
         class += grains > grains_of_class[class];
@@ -84,12 +82,12 @@ static void index_slab(Slab *s)
         Slab **old = by_address;
         UInt n_old = old ? 1u << address_bits : 0;
         address_bits = old ? address_bits + 1 : 8;
-        by_address = VG_(calloc)("jm.slab", 1u << address_bits, sizeof *by_address);
+        by_address = host_alloc_zeroed("jm.slab", 1u << address_bits, sizeof *by_address);
         for (UInt i = 0; i < n_old; i++)
             if (old[i])
                 put(old[i]);
         if (old)
-            VG_(free)(old);
+            host_free(old);
     }
     put(s);
 }
@@ -131,13 +129,12 @@ static SizeT table_bytes;
 
 static Bool map_region(void)
 {
-    // Same protection as the core's regions, so that the kernel merges neighbours into one mapping.
-    SysRes mapped = VG_(am_mmap_client_heap)(REGION_BYTES, VKI_PROT_READ | VKI_PROT_WRITE | VKI_PROT_EXEC);
-    if (sr_isError(mapped))
+    Addr mapped = host_map_heap(REGION_BYTES);
+    if (!mapped)
         return False;
-    Addr start = VG_ROUNDUP(sr_Res(mapped), SLAB_BYTES);
-    UInt n = (sr_Res(mapped) + REGION_BYTES - start) / SLAB_BYTES;
-    Slab *slabs = VG_(calloc)("jm.slab", n, sizeof *slabs);
+    Addr start = JM_ROUND_UP(mapped, SLAB_BYTES);
+    UInt n = (mapped + REGION_BYTES - start) / SLAB_BYTES;
+    Slab *slabs = host_alloc_zeroed("jm.slab", n, sizeof *slabs);
     table_bytes += n * sizeof *slabs;
     // Link backwards, so that the lowest slab is used first.
     for (UInt i = n; i-- > 0;) {
@@ -187,7 +184,7 @@ static Slab *open_slab(UInt class)
     s->n_slots = SLAB_BYTES / GRAIN / s->grains;
     s->n_fresh = s->n_live = 0;
     s->first_free = NO_SLOT;
-    s->tags = VG_(malloc)("jm.slab", bytes_of_tables(s));
+    s->tags = host_alloc("jm.slab", bytes_of_tables(s));
     s->bytes = (UShort *)(s->tags + s->n_slots);
     table_bytes += bytes_of_tables(s);
     link_in(s, class);
@@ -198,7 +195,7 @@ static void close_slab(Slab *s, UInt class)
 {
     unlink_from(s, class);
     table_bytes -= bytes_of_tables(s);
-    VG_(free)(s->tags);
+    host_free(s->tags);
     s->n_fresh = 0; // no live blocks
     s->next = empty;
     empty = s;

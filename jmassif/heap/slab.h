@@ -8,7 +8,7 @@
 #ifndef JM_SLAB_H
 #define JM_SLAB_H
 
-#include "base/compat.h"
+#include "host/types.h"
 
 #define JM_SLAB_ALIGN     16u   // of each block, in bytes
 #define JM_SLAB_MAX_BYTES 4096u // larger blocks are not from slabs

@@ -4,8 +4,11 @@
 // that differ in their role alone are in a table of their own. See account.h.
 
 #include "ledger/account.h"
+#include "base/map.h"
 #include "base/stats.h"
 #include "base/table.h"
+#include "base/text.h"
+#include "host/host.h"
 #include "trace/trace.h"
 
 static Index account_index = JM_INDEX("jm.account");
@@ -15,14 +18,14 @@ static UInt n_own;
 
 // An account that differs from another one in its role alone. account_index does not contain it.
 typedef struct OfRole {
-    struct OfRole *next; // VgHashNode
-    UWord key;           // VgHashNode: the account with the role that the stack implies
+    struct OfRole *next; // MapNode
+    UWord key;           // MapNode: the account with the role that the stack implies
     AccountId account;
     const HChar *role;
     struct OfRole *another; // next role of the same account
 } OfRole;
 
-static VgHashTable *of_role;
+static Map *of_role;
 static UInt n_of_role;
 
 // Replaces the owner in the key of a heap account: the stack implies that owner, so malloc need not look it up.
@@ -71,7 +74,7 @@ static AccountId find_or_open(NodeId node, Kind kind, OwnerId owner)
     AccountId id = jm_ledger_open(node, kind, owner);
     account_index.slots[slot] = id;
     account_index.used++;
-    n_own += VG_STREQ(jm_owner_group(owner), "yours");
+    n_own += jm_text_equal(jm_owner_group(owner), "yours");
     jm_trace_account(id, node, kind, owner, jm_owner_name(owner));
     if (owner == JM_OWNER_TENSOR)
         jm_trace_role(id, stacks_role(node));
@@ -80,7 +83,7 @@ static AccountId find_or_open(NodeId node, Kind kind, OwnerId owner)
 
 AccountId jm_account_owned(NodeId node, Kind kind, OwnerId owner)
 {
-    tl_assert(kind != KIND_HEAP); // the stack implies their owner: use jm_account
+    jm_assert(kind != KIND_HEAP); // the stack implies their owner: use jm_account
     return find_or_open(node, kind, owner);
 }
 
@@ -90,15 +93,15 @@ AccountId jm_account_with_role(AccountId made_as, const HChar *role)
     Kind kind;
     OwnerId owner;
     jm_ledger_describe(made_as, &node, &kind, &owner);
-    if (VG_STREQ(role, stacks_role(node)))
+    if (jm_text_equal(role, stacks_role(node)))
         return made_as;
     if (!of_role)
-        of_role = VG_(HT_construct)("jm.account");
-    OfRole *first = VG_(HT_lookup)(of_role, made_as);
+        of_role = jm_map_new("jm.account");
+    OfRole *first = jm_map_find(of_role, made_as);
     for (const OfRole *known = first; known; known = known->another)
-        if (VG_STREQ(role, known->role))
+        if (jm_text_equal(role, known->role))
             return known->account;
-    OfRole *made = VG_(calloc)("jm.account", 1, sizeof *made);
+    OfRole *made = host_alloc_zeroed("jm.account", 1, sizeof *made);
     made->key = made_as;
     made->account = jm_ledger_open(node, kind, owner);
     made->role = role;
@@ -106,7 +109,7 @@ AccountId jm_account_with_role(AccountId made_as, const HChar *role)
         made->another = first->another;
         first->another = made;
     } else {
-        VG_(HT_add_node)(of_role, made);
+        jm_map_add(of_role, made);
     }
     n_of_role++;
     jm_trace_account(made->account, node, kind, owner, jm_owner_name(owner));

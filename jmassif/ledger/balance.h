@@ -5,8 +5,8 @@
 #ifndef JM_BALANCE_H
 #define JM_BALANCE_H
 
-#include "base/compat.h"
 #include "attribution/kind.h"
+#include "host/types.h"
 
 typedef UInt AccountId; // from 1; 0 means no account
 

@@ -5,11 +5,12 @@
 // values.
 
 #include "ledger/ledger.h"
+#include "attribution/owner.h"
 #include "base/clock.h"
 #include "base/stats.h"
 #include "base/table.h"
+#include "host/host.h"
 #include "ledger/narrow.h"
-#include "attribution/owner.h"
 
 // An account's balance at the start of a section, saved before its first change since.
 typedef struct {
@@ -259,7 +260,7 @@ static __attribute__((noinline)) void part_peaks(void)
 
 void jm_ledger_keep_allocated_peak(void)
 {
-    tl_assert(accounts.n == 1);
+    jm_assert(accounts.n == 1);
     has_pages = True;
     kept[n_kept++] = PEAK_ALLOCATED;
 }
@@ -378,7 +379,7 @@ void jm_ledger_resize(AccountId from, ULong old_bytes, AccountId to, ULong new_b
 
 void jm_ledger_transfer(AccountId from, AccountId to, ULong bytes, Int blocks)
 {
-    tl_assert(at(from)->side == at(to)->side);
+    jm_assert(at(from)->side == at(to)->side);
     const ULong ended = blocks < 0 ? -1 : 0;
     const Balance more = blocks > 0 ? (Balance){bytes, 1, bytes, 1, 0} : (Balance){bytes, 0, 0, 0, 0};
     const Leg legs[] = {{from, {-bytes, ended, 0, 0, 0}}, {to, more}};
@@ -389,7 +390,7 @@ void jm_ledger_transfer(AccountId from, AccountId to, ULong bytes, Int blocks)
 
 void jm_ledger_carve(AccountId from, AccountId to, ULong bytes, Bool is_new)
 {
-    tl_assert((at(from)->side == SIDE_NONE) == (at(to)->side == SIDE_NONE));
+    jm_assert((at(from)->side == SIDE_NONE) == (at(to)->side == SIDE_NONE));
     const Leg legs[] = {{from, {-bytes, 0, 0, 0, 0}}, {to, {bytes, 0, is_new ? bytes : 0, 0, 0}}};
     apply(legs, 2);
 }
@@ -414,7 +415,7 @@ static Saved *saved_of(const Section *s, AccountId id)
         if (e->account == id)
             return e;
     }
-    tl_assert(0);
+    jm_assert(0);
 }
 
 // Adds to what the account held from the start of the section at `position` on. The newest section must have saved the
@@ -439,7 +440,7 @@ void jm_ledger_move(AccountId from_id, AccountId to_id, ULong bytes, ULong born)
 {
     Account *from = at(from_id);
     Account *to = at(to_id);
-    tl_assert(from->side == to->side);
+    jm_assert(from->side == to->side);
     save_for_peaks(from_id, from);
     save_for_peaks(to_id, to);
     UInt position = 0;

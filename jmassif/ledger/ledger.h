@@ -17,7 +17,7 @@
 #ifndef JM_LEDGER_H
 #define JM_LEDGER_H
 
-#include "base/compat.h"
+#include "host/types.h"
 #include "ledger/balance.h"
 
 // From here on pages are sampled, so PEAK_ALLOCATED differs from PEAK_TOTAL. Call before the first account opens.

@@ -8,6 +8,7 @@
 #define JM_NARROW_H
 
 #include "base/table.h"
+#include "host/host.h"
 #include "ledger/balance.h"
 
 #define BYTES_BITS       13
@@ -78,7 +79,7 @@ static inline __attribute__((always_inline)) void jm_balance_add(Account *a, Bal
     Balance *b = jm_table_at(&jm_wide_balances, a->wide);
     jm_balance_sum(b, more);
     // Also checks narrow numbers: one below 0 does not fit and is widened.
-    tl_assert((Long)b->live_bytes >= 0 && (Long)b->live_blocks >= 0);
+    jm_assert((Long)b->live_bytes >= 0 && (Long)b->live_blocks >= 0);
 }
 
 #endif

@@ -5,34 +5,37 @@
 
 #include "machine/manifest.h"
 #include "base/clock.h"
+#include "base/kernel.h"
+#include "base/libc.h"
 #include "base/options.h"
 #include "base/text.h"
+#include "host/host.h"
 #include "trace/trace.h"
 
 static void write_command(void)
 {
     // --anonymize keeps only the program's name: arguments contain paths, tokens and names of data sets.
-    SizeT size = VG_(strlen)(VG_(args_the_exename)) + 1;
-    for (Word i = 0; i < VG_(sizeXA)(VG_(args_for_client)); i++)
-        size += VG_(strlen)(*(HChar **)VG_(indexXA)(VG_(args_for_client), i)) + 1;
-    HChar *text = VG_(malloc)("jm.manifest", size);
-    VG_(strcpy)(text, jm_options.anonymize ? VG_(basename)(VG_(args_the_exename)) : VG_(args_the_exename));
-    HChar *end = text + VG_(strlen)(text); // not strcat: there may be a hundred thousand arguments
-    for (Word i = 0; !jm_options.anonymize && i < VG_(sizeXA)(VG_(args_for_client)); i++) {
-        const HChar *argument = *(HChar **)VG_(indexXA)(VG_(args_for_client), i);
+    SizeT size = strlen(host_program()) + 1;
+    for (UInt i = 0; i < host_n_arguments(); i++)
+        size += strlen(host_argument(i)) + 1;
+    HChar *text = host_alloc("jm.manifest", size);
+    strcpy(text, jm_options.anonymize ? jm_text_file_name(host_program()) : host_program());
+    HChar *end = text + strlen(text); // not strcat: there may be a hundred thousand arguments
+    for (UInt i = 0; !jm_options.anonymize && i < host_n_arguments(); i++) {
+        const HChar *argument = host_argument(i);
         *end++ = ' ';
-        VG_(strcpy)(end, argument);
-        end += VG_(strlen)(argument);
+        strcpy(end, argument);
+        end += strlen(argument);
     }
     jm_trace_manifest("command", text);
-    VG_(free)(text);
+    host_free(text);
 }
 
 // Path of a file that describes the board. Overwritten by the next call.
 static const HChar *of_board(const HChar *path)
 {
     static HChar found[4096];
-    VG_(snprintf)(found, sizeof found, "%s%s", jm_options.board_root, path);
+    jm_format(found, sizeof found, "%s%s", jm_options.board_root, path);
     return found;
 }
 
@@ -42,30 +45,30 @@ static void write_first_line(const HChar *key, const HChar *path)
     HChar *text = jm_text_read_file(path, 4096);
     if (!text)
         return;
-    HChar *end = VG_(strchr)(text, '\n');
+    HChar *end = strchr(text, '\n');
     if (end)
         *end = 0;
     if (*text)
         jm_trace_manifest(key, text);
-    VG_(free)(text);
+    host_free(text);
 }
 
 // /etc/nv_tegra_release: "# R32 (release), REVISION: 7.1, GCID: …" is L4T 32.7.1.
 static void write_l4t(void)
 {
     HChar *text = jm_text_read_file(of_board("/etc/nv_tegra_release"), 4096);
-    HChar *major = text ? VG_(strstr)(text, "R") : NULL;
-    HChar *revision = text ? VG_(strstr)(text, "REVISION: ") : NULL;
+    HChar *major = text ? strstr(text, "R") : NULL;
+    HChar *revision = text ? strstr(text, "REVISION: ") : NULL;
     if (major && revision) {
         HChar shown[64];
-        HChar *end = VG_(strchr)(revision, ',');
+        HChar *end = strchr(revision, ',');
         if (end)
             *end = 0;
-        VG_(snprintf)(shown, sizeof shown, "%llu.%s", VG_(strtoull10)(major + 1, NULL), revision + 10);
+        jm_format(shown, sizeof shown, "%llu.%s", jm_text_number(major + 1, NULL), revision + 10);
         jm_trace_manifest("l4t", shown);
     }
     if (text)
-        VG_(free)(text);
+        host_free(text);
 }
 
 // Packages that identify the software stack: globs over dpkg's package names.
@@ -83,18 +86,18 @@ typedef struct {
 static void dpkg_line(const HChar *line, void *context)
 {
     DpkgEntry *entry = context;
-    if (VG_(strncmp)(line, "Package: ", 9) == 0) {
-        VG_(strlcpy)(entry->name, line + 9, sizeof entry->name);
+    if (strncmp(line, "Package: ", 9) == 0) {
+        jm_text_cut(entry->name, line + 9, sizeof entry->name);
         entry->is_wanted = entry->is_installed = False;
         for (UInt i = 0; packages[i]; i++)
             entry->is_wanted |= jm_text_matches(packages[i], entry->name);
-        if (VG_(strstr)(entry->name, "-dev") || VG_(strstr)(entry->name, "-doc") || VG_(strstr)(entry->name, "-test"))
+        if (strstr(entry->name, "-dev") || strstr(entry->name, "-doc") || strstr(entry->name, "-test"))
             entry->is_wanted = False;
-    } else if (VG_(strncmp)(line, "Status: ", 8) == 0) {
-        entry->is_installed = VG_(strstr)(line, " installed") != NULL;
-    } else if (VG_(strncmp)(line, "Version: ", 9) == 0 && entry->is_wanted && entry->is_installed) {
+    } else if (strncmp(line, "Status: ", 8) == 0) {
+        entry->is_installed = strstr(line, " installed") != NULL;
+    } else if (strncmp(line, "Version: ", 9) == 0 && entry->is_wanted && entry->is_installed) {
         HChar key[160];
-        VG_(snprintf)(key, sizeof key, "package.%s", entry->name);
+        jm_format(key, sizeof key, "package.%s", entry->name);
         jm_trace_manifest(key, line + 9);
     }
 }
@@ -105,7 +108,7 @@ static void dpkg_line(const HChar *line, void *context)
 static Bool is_name(const HChar *text, SizeT n)
 {
     for (SizeT i = 0; i < n; i++)
-        if (!VG_(isdigit)(text[i]) && text[i] != '_' && text[i] != '.' && !(text[i] >= 'A' && text[i] <= 'Z') &&
+        if (!jm_text_is_digit(text[i]) && text[i] != '_' && text[i] != '.' && !(text[i] >= 'A' && text[i] <= 'Z') &&
             !(text[i] >= 'a' && text[i] <= 'z'))
             return False;
     return n > 0 && n <= MOST_NAME;
@@ -126,19 +129,19 @@ static void write_variable(const HChar *name, SizeT n, const HChar *value)
         return;
     const ULong hash = value ? jm_trace_text_hash(value) : 0;
     UInt i = 0;
-    while (i < n_variables && !(VG_(strncmp)(variables[i].name, name, n) == 0 && !variables[i].name[n]))
+    while (i < n_variables && !(strncmp(variables[i].name, name, n) == 0 && !variables[i].name[n]))
         i++;
     if (i == MOST_VARIABLES)
         return;
     if (i == n_variables) {
-        VG_(strncpy)(variables[i].name, name, n);
+        strncpy(variables[i].name, name, n);
         n_variables++;
     }
     if (variables[i].hash == hash)
         return;
     variables[i].hash = hash;
     HChar key[MOST_NAME + 8];
-    VG_(snprintf)(key, sizeof key, "env.%s", variables[i].name);
+    jm_format(key, sizeof key, "env.%s", variables[i].name);
     jm_trace_manifest_paths(key, value ? value : "");
 }
 
@@ -146,17 +149,17 @@ static void write_environment(void)
 {
     static const HChar *const prefixes[] = {"CUDA_",         "PYTORCH_",         "CUDNN_", "CUBLAS_",
                                             "PYTHONMALLOC=", "OMP_NUM_THREADS=", NULL};
-    for (HChar **e = VG_(client_envp); e && *e; e++) {
-        const HChar *equals = VG_(strchr)(*e, '=');
+    for (HChar **e = host_program_environment(); e && *e; e++) {
+        const HChar *equals = strchr(*e, '=');
         for (UInt i = 0; equals && prefixes[i]; i++)
-            if (VG_(strncmp)(*e, prefixes[i], VG_(strlen)(prefixes[i])) == 0)
+            if (strncmp(*e, prefixes[i], strlen(prefixes[i])) == 0)
                 write_variable(*e, equals - *e, equals + 1);
     }
 }
 
 void jm_manifest_variable(const HChar *name, const HChar *value)
 {
-    write_variable(name, VG_(strlen)(name), value);
+    write_variable(name, strlen(name), value);
 }
 
 static void meminfo_line(const HChar *line, void *context)
@@ -166,7 +169,7 @@ static void meminfo_line(const HChar *line, void *context)
 
 static void cpuinfo_line(const HChar *line, void *context)
 {
-    if (VG_(strncmp)(line, "processor\t", 10) == 0)
+    if (strncmp(line, "processor\t", 10) == 0)
         ++*(UInt *)context;
 }
 
@@ -184,18 +187,17 @@ static void write_start(void)
     ULong month = shifted_month < 10 ? shifted_month + 3 : shifted_month - 9;
     ULong year = year_of_era + era * 400 + (month <= 2);
     HChar text[40];
-    VG_(snprintf)
-    (text, sizeof text, "%04llu-%02llu-%02lluT%02llu:%02llu:%02lluZ", year, month, day, seconds / 3600 % 24,
-     seconds / 60 % 60, seconds % 60);
+    jm_format(text, sizeof text, "%04llu-%02llu-%02lluT%02llu:%02llu:%02lluZ", year, month, day, seconds / 3600 % 24,
+              seconds / 60 % 60, seconds % 60);
     jm_trace_manifest("start", text);
     jm_trace_manifest_uint("start-unix-ms", ms);
 }
 
 static Bool is_tegra(void)
 {
-    struct vg_stat st;
-    return !sr_isError(VG_(stat)(of_board("/etc/nv_tegra_release"), &st)) ||
-           !sr_isError(VG_(stat)(of_board("/sys/module/tegra_fuse"), &st));
+    FileStatus st;
+    return jm_path_status(of_board("/etc/nv_tegra_release"), &st) ||
+           jm_path_status(of_board("/sys/module/tegra_fuse"), &st);
 }
 
 // The reporter uses these values as its defaults.
@@ -204,7 +206,7 @@ static void write_options(void)
     HChar text[64];
     // Two decimals are enough for a percentage, and the tool's printf has no floating point.
     UInt hundredths = (UInt)(jm_options.threshold * 100 + 0.5);
-    VG_(snprintf)(text, sizeof text, "%u.%02u", hundredths / 100, hundredths % 100);
+    jm_format(text, sizeof text, "%u.%02u", hundredths / 100, hundredths % 100);
     jm_trace_manifest("option.threshold", text);
     jm_trace_manifest_uint("option.detailed-freq", jm_options.detailed_freq);
     jm_trace_manifest_uint("option.max-snapshots", jm_options.max_snapshots);
@@ -224,8 +226,8 @@ static void write_options(void)
 void jm_manifest_write(void)
 {
     write_command();
-    jm_trace_manifest_uint("pid", VG_(getpid)());
-    jm_trace_manifest_uint("ppid", VG_(getppid)());
+    jm_trace_manifest_uint("pid", jm_process_id());
+    jm_trace_manifest_uint("ppid", jm_parent_id());
     write_start();
     static const HChar *const units[] = {"ms", "i", "B"};
     jm_trace_manifest("time-unit", units[jm_options.time_unit]);
@@ -233,20 +235,20 @@ void jm_manifest_write(void)
     Bool unified = jm_options.memory == MEMORY_UNIFIED || (jm_options.memory == MEMORY_AUTO && is_tegra());
     jm_trace_manifest("memory", unified ? "unified" : "discrete");
     if (!jm_options.anonymize) {
-        jm_trace_manifest("cwd", VG_(get_startup_wd)());
+        jm_trace_manifest("cwd", host_start_directory());
         write_first_line("host", "/proc/sys/kernel/hostname");
-        if (VG_(getenv)("USER"))
-            jm_trace_manifest("user", VG_(getenv)("USER"));
+        if (host_environment("USER"))
+            jm_trace_manifest("user", host_environment("USER"));
     }
     jm_trace_manifest("jmassif", PACKAGE_VERSION);
     jm_trace_manifest("valgrind", JM_VALGRIND_VERSION);
-#if defined(VGA_arm64)
+#if defined(__aarch64__)
     jm_trace_manifest("arch", "arm64");
 #else
     jm_trace_manifest("arch", "amd64");
 #endif
     write_first_line("kernel", "/proc/sys/kernel/osrelease");
-    jm_trace_manifest_uint("page-size", VKI_PAGE_SIZE);
+    jm_trace_manifest_uint("page-size", HOST_PAGE_BYTES);
     ULong mem_total = 0;
     if (jm_text_each_line("/proc/meminfo", meminfo_line, &mem_total))
         jm_trace_manifest_uint("mem-total-bytes", mem_total);
@@ -256,7 +258,7 @@ void jm_manifest_write(void)
     write_first_line("board", of_board("/proc/device-tree/model"));
     write_l4t();
     DpkgEntry entry;
-    VG_(memset)(&entry, 0, sizeof entry);
+    memset(&entry, 0, sizeof entry);
     // In a container the board's packages are L4T's, but the program uses the container's own, so
     // these come last.
     if (*jm_options.board_root)
@@ -269,12 +271,12 @@ void jm_manifest_write(void)
 // Writes the part of `text` after `prefix`, if it is a version.
 static void write_version_after(const HChar *key, const HChar *text, const HChar *prefix)
 {
-    const HChar *at = VG_(strstr)(text, prefix);
-    if (!at || !VG_(isdigit)(at[VG_(strlen)(prefix)]))
+    const HChar *at = strstr(text, prefix);
+    if (!at || !jm_text_is_digit(at[strlen(prefix)]))
         return;
     HChar version[64];
-    VG_(strlcpy)(version, at + VG_(strlen)(prefix), sizeof version);
-    HChar *suffix = VG_(strstr)(version, ".so");
+    jm_text_cut(version, at + strlen(prefix), sizeof version);
+    HChar *suffix = strstr(version, ".so");
     if (suffix)
         *suffix = 0;
     jm_trace_manifest(key, version);
@@ -283,14 +285,14 @@ static void write_version_after(const HChar *key, const HChar *text, const HChar
 // A wheel has torch/version.py beside the library's folder, with a line "__version__ = '1.10.0'".
 static void torch_version_line(const HChar *line, void *context)
 {
-    if (VG_(strncmp)(line, "__version__", 11) != 0)
+    if (strncmp(line, "__version__", 11) != 0)
         return;
-    const HChar *quote = VG_(strpbrk)((HChar *)line, "'\"");
+    const HChar *quote = strpbrk((HChar *)line, "'\"");
     if (!quote)
         return;
     HChar version[64];
-    VG_(strlcpy)(version, quote + 1, sizeof version);
-    HChar *end = VG_(strpbrk)(version, "'\"");
+    jm_text_cut(version, quote + 1, sizeof version);
+    HChar *end = strpbrk(version, "'\"");
     if (end)
         *end = 0;
     jm_trace_manifest("pytorch", version);
@@ -299,18 +301,18 @@ static void torch_version_line(const HChar *line, void *context)
 
 void jm_manifest_object(const HChar *soname, const HChar *path)
 {
-    const HChar *name = VG_(basename)(path);
-    if (VG_(strncmp)(name, "python", 6) == 0)
+    const HChar *name = jm_text_file_name(path);
+    if (strncmp(name, "python", 6) == 0)
         write_version_after("python", name, "python");
-    else if (VG_(strncmp)(name, "libpython", 9) == 0)
+    else if (strncmp(name, "libpython", 9) == 0)
         write_version_after("python", name, "libpython");
-    else if (VG_(strncmp)(name, "libtorch_cpu.so", 15) == 0) {
+    else if (strncmp(name, "libtorch_cpu.so", 15) == 0) {
         HChar version_py[4096];
         Bool found = False;
         SizeT n = name - path;
         if (n + 20 < sizeof version_py) {
-            VG_(strncpy)(version_py, path, n);
-            VG_(strcpy)(version_py + n, "../version.py");
+            strncpy(version_py, path, n);
+            strcpy(version_py + n, "../version.py");
             jm_text_each_line(version_py, torch_version_line, &found);
         }
         if (!found && soname)

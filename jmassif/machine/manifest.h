@@ -6,7 +6,7 @@
 #ifndef JM_MANIFEST_H
 #define JM_MANIFEST_H
 
-#include "base/compat.h"
+#include "host/types.h"
 
 // Writes the keys known at the start: command, board, JetPack, packages, kernel, memory, environment, versions.
 void jm_manifest_write(void);

@@ -3,8 +3,10 @@
 // Reads the kernel's memory figures; see system.h. Allocates nothing: memory may be short.
 
 #include "machine/system.h"
+#include "base/libc.h"
 #include "base/options.h"
 #include "base/text.h"
+#include "host/host.h"
 #include "trace/trace.h"
 
 // ---- the figures ---------------------------------------------------------------------------------------------
@@ -136,12 +138,12 @@ static void read_status(Figures *f)
 // The nvmap clients file, readable by root, ends in "total                                         123456K".
 static void nvmap_line(const HChar *line, void *context)
 {
-    if (VG_(strncmp)(line, "total", 5) != 0)
+    if (strncmp(line, "total", 5) != 0)
         return;
     for (line += 5; *line == ' ';)
         line++;
-    if (VG_(isdigit)(*line))
-        set(context, NVMAP_USED, VG_(strtoull10)(line, NULL) * 1024);
+    if (jm_text_is_digit(*line))
+        set(context, NVMAP_USED, jm_text_number(line, NULL) * 1024);
 }
 
 // Fallback for kernels since 5.10, which have no NvMapMemUsed in /proc/meminfo.
@@ -150,7 +152,7 @@ static void read_nvmap(Figures *f)
     HChar path[1024];
     if (f->is_known[NVMAP_USED])
         return;
-    VG_(snprintf)(path, sizeof path, "%s/sys/kernel/debug/nvmap/iovmm/clients", jm_options.board_root);
+    jm_format(path, sizeof path, "%s/sys/kernel/debug/nvmap/iovmm/clients", jm_options.board_root);
     jm_text_each_line(path, nvmap_line, f);
 }
 
@@ -170,16 +172,16 @@ typedef struct {
 static void buddyinfo_line(const HChar *line, void *context)
 {
     LargestFree *largest = context;
-    const HChar *at = VG_(strstr)(line, "zone");
+    const HChar *at = strstr(line, "zone");
     if (!at)
         return;
     at = skip_spaces(at + 4);
     while (*at && *at != ' ')
         at++;
     at = skip_spaces(at);
-    for (ULong bytes = VKI_PAGE_SIZE; VG_(isdigit)(*at); bytes *= 2) {
+    for (ULong bytes = HOST_PAGE_BYTES; jm_text_is_digit(*at); bytes *= 2) {
         HChar *end;
-        ULong n = VG_(strtoull10)(at, &end);
+        ULong n = jm_text_number(at, &end);
         if (n > 0 && bytes > largest->block_bytes)
             *largest = (LargestFree){bytes, 0};
         if (bytes == largest->block_bytes)
@@ -203,15 +205,15 @@ static void zoneinfo_line(const HChar *line, void *context)
 {
     ULong *pages = context;
     line = skip_spaces(line);
-    if (VG_(strncmp)(line, "count:", 6) == 0)
-        *pages += VG_(strtoull10)(skip_spaces(line + 6), NULL);
+    if (strncmp(line, "count:", 6) == 0)
+        *pages += jm_text_number(skip_spaces(line + 6), NULL);
 }
 
 static void read_zoneinfo(Figures *f)
 {
     ULong pages = 0;
     if (jm_text_each_line("/proc/zoneinfo", zoneinfo_line, &pages))
-        set(f, FREE_PER_CPU, pages * VKI_PAGE_SIZE);
+        set(f, FREE_PER_CPU, pages * HOST_PAGE_BYTES);
 }
 
 // ---- the control group ---------------------------------------------------------------------------------------
@@ -235,15 +237,15 @@ typedef struct {
 static void number_line(const HChar *line, void *context)
 {
     Number *number = context;
-    if (VG_(isdigit)(*line))
-        *number = (Number){True, VG_(strtoull10)(line, NULL)};
+    if (jm_text_is_digit(*line))
+        *number = (Number){True, jm_text_number(line, NULL)};
 }
 
 static Bool read_number(const HChar *directory, const HChar *name, ULong *value)
 {
     HChar path[1200];
     Number number = {False, 0};
-    VG_(snprintf)(path, sizeof path, "%s/%s", directory, name);
+    jm_format(path, sizeof path, "%s/%s", directory, name);
     jm_text_each_line(path, number_line, &number);
     *value = number.value;
     return number.is_known;
@@ -257,13 +259,13 @@ static void find_limit(const CgroupVersion *version, HChar *path, ULong mem_tota
     for (;;) {
         HChar directory[1100];
         ULong limit;
-        VG_(snprintf)(directory, sizeof directory, "%s%s", version->root, path);
+        jm_format(directory, sizeof directory, "%s%s", version->root, path);
         if (read_number(directory, version->limit, &limit) && limit < least) {
             least = limit;
             cgroup = version;
-            VG_(strlcpy)(cgroup_directory, directory, sizeof cgroup_directory);
+            jm_text_cut(cgroup_directory, directory, sizeof cgroup_directory);
         }
-        HChar *slash = VG_(strrchr)(path, '/');
+        HChar *slash = strrchr(path, '/');
         if (!slash)
             return;
         *slash = 0;
@@ -276,15 +278,15 @@ typedef HChar CgroupPaths[2][512]; // index: version - 1
 static void cgroup_line(const HChar *line, void *context)
 {
     CgroupPaths *paths = context;
-    const HChar *controllers = VG_(strchr)(line, ':');
-    const HChar *path = controllers ? VG_(strchr)(controllers + 1, ':') : NULL;
+    const HChar *controllers = strchr(line, ':');
+    const HChar *path = controllers ? strchr(controllers + 1, ':') : NULL;
     if (!path)
         return;
     Bool is_2 = path == controllers + 1;
-    const HChar *memory = VG_(strstr)(controllers, "memory");
+    const HChar *memory = strstr(controllers, "memory");
     if (!is_2 && (!memory || memory > path))
         return;
-    VG_(strlcpy)((*paths)[is_2], VG_STREQ(path, ":/") ? "" : path + 1, sizeof(*paths)[is_2]);
+    jm_text_cut((*paths)[is_2], jm_text_equal(path, ":/") ? "" : path + 1, sizeof(*paths)[is_2]);
 }
 
 static void find_cgroup(ULong mem_total)
@@ -298,9 +300,9 @@ static void find_cgroup(ULong mem_total)
 
 static void inactive_file_line(const HChar *line, void *context)
 {
-    SizeT n = VG_(strlen)(cgroup->inactive_file);
-    if (VG_(strncmp)(line, cgroup->inactive_file, n) == 0)
-        *(ULong *)context = VG_(strtoull10)(line + n, NULL);
+    SizeT n = strlen(cgroup->inactive_file);
+    if (strncmp(line, cgroup->inactive_file, n) == 0)
+        *(ULong *)context = jm_text_number(line + n, NULL);
 }
 
 // Reads the group's usage without inactive file pages, which the kernel drops first.
@@ -311,7 +313,7 @@ static void read_cgroup(Figures *f)
     if (!cgroup || !read_number(cgroup_directory, cgroup->limit, &limit) ||
         !read_number(cgroup_directory, cgroup->usage, &used))
         return;
-    VG_(snprintf)(path, sizeof path, "%s/memory.stat", cgroup_directory);
+    jm_format(path, sizeof path, "%s/memory.stat", cgroup_directory);
     jm_text_each_line(path, inactive_file_line, &inactive);
     used -= inactive < used ? inactive : used;
     set(f, CGROUP_LIMIT, limit);
@@ -344,7 +346,7 @@ void jm_system_write(ULong time)
 
 void jm_system_after_fork_in_child(void)
 {
-    VG_(memset)(&written, 0, sizeof written);
+    memset(&written, 0, sizeof written);
 }
 
 // ---- the alarm -----------------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@
 #ifndef JM_SYSTEM_H
 #define JM_SYSTEM_H
 
-#include "base/compat.h"
+#include "host/types.h"
 
 // Finds the control group with the smallest limit.
 void jm_system_init(void);

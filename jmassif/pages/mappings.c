@@ -7,29 +7,33 @@
 // these nor its own: every announced mapping is outside the heap.
 
 #include "pages/mappings.h"
+#include "base/array.h"
+#include "base/libc.h"
 #include "base/options.h"
 #include "base/stats.h"
 #include "base/table.h"
-#include "driver/driver.h"
-#include "ledger/account.h"
+#include "base/text.h"
 #include "calls/scope.h"
+#include "driver/driver.h"
+#include "host/host.h"
+#include "ledger/account.h"
 #include "stack/stack.h"
 #include "symbols/symbol.h"
 
 static Table holders = JM_TABLE("jm.pages.holder", Holder);
 static Index holder_index = JM_INDEX("jm.pages.holder"); // key: account
-static XArray *pieces;                                   // Pieces in order of address
+static Array *pieces;                                    // Pieces in order of address
 static Addr main_stack_end;                              // 0: unknown so far
 static Bool has_started;                                 // the program runs: later mappings are its own
 
 Word jm_pieces_n(void)
 {
-    return VG_(sizeXA)(pieces);
+    return jm_array_n(pieces);
 }
 
 Piece *jm_piece_at(Word i)
 {
-    return VG_(indexXA)(pieces, i);
+    return jm_array_at(pieces, i);
 }
 
 UInt jm_holders_n(void)
@@ -69,7 +73,7 @@ static UInt holder_of(AccountId account, Bool is_object)
 
 static Bool begins_with(const HChar *text, const HChar *prefix)
 {
-    return VG_(strncmp)(text, prefix, VG_(strlen)(prefix)) == 0;
+    return strncmp(text, prefix, strlen(prefix)) == 0;
 }
 
 // Shared memory: it has a name in a file system, but is on no disk.
@@ -82,28 +86,28 @@ static Bool is_shared_memory(const HChar *path)
 // A buffer shared through a descriptor has a name without a directory.
 Bool jm_mappings_is_device(const HChar *path)
 {
-    return (begins_with(path, "/dev/") && !is_shared_memory(path) && !VG_STREQ(path, "/dev/zero")) ||
+    return (begins_with(path, "/dev/") && !is_shared_memory(path) && !jm_text_equal(path, "/dev/zero")) ||
            begins_with(path, "/dmabuf") || begins_with(path, "anon_inode:") || begins_with(path, "/anon_inode:");
 }
 
 static Bool is_library(const HChar *path)
 {
-    const HChar *name = VG_(basename)(path);
-    return VG_(string_match)("*.so", name) || VG_(string_match)("*.so.*", name);
+    const HChar *name = jm_text_file_name(path);
+    return jm_text_fits("*.so", 0, name) || jm_text_fits("*.so.*", 0, name);
 }
 
 // Returns the holder of the mapping; 0 if it is not counted.
-static UInt holder_of_segment(const NSegment *segment, ThreadId tid)
+static UInt holder_of_mapping(const Mapping *mapping, ThreadId tid)
 {
-    const HChar *path = segment->kind == SkFileC ? VG_(am_get_filename)(segment) : NULL;
-    if (segment->isCH || (path && jm_mappings_is_device(path)) ||
-        (tid != VG_INVALID_THREADID && jm_driver_is_mapping(tid)))
+    const HChar *path = mapping->path;
+    if (mapping->is_heap || (path && jm_mappings_is_device(path)) ||
+        (tid != HOST_NO_THREAD && jm_driver_is_mapping(tid)))
         return 0;
     // The tool's own file is mapped for the program too: the page with the core's trampolines.
-    if (path && VG_(string_match)("jmassif-*-linux", VG_(basename)(path)))
+    if (path && jm_text_fits("jmassif-*-linux", 0, jm_text_file_name(path)))
         return 0;
     Bool is_ignored = False;
-    NodeId node = tid == VG_INVALID_THREADID ? 0 : jm_scope_capture(tid, &is_ignored);
+    NodeId node = tid == HOST_NO_THREAD ? 0 : jm_scope_capture(tid, &is_ignored);
     if (is_ignored)
         return 0;
     if (!path) {
@@ -155,7 +159,7 @@ static void remove_piece(Word i)
     jm_piece_set_resident(piece, 0);
     jm_holder_at(piece->holder)->virtual_bytes -= piece->end - piece->start;
     jm_ledger_debit(jm_holder_at(piece->holder)->account, 0);
-    VG_(removeIndexXA)(pieces, i);
+    jm_array_remove(pieces, i);
 }
 
 // Splits the piece around the address, if there is one. Its resident bytes are guessed until the next sample.
@@ -172,7 +176,7 @@ static void part_at(Addr address)
     lower->in_scope = smaller(upper.in_scope, lower->resident);
     upper.in_scope -= lower->in_scope;
     jm_ledger_credit(jm_holder_at(upper.holder)->account, 0);
-    VG_(insertIndexXA)(pieces, i + 1, &upper);
+    jm_array_insert(pieces, i + 1, &upper);
 }
 
 void jm_mappings_unmapped(Addr start, SizeT bytes)
@@ -187,9 +191,9 @@ void jm_mappings_unmapped(Addr start, SizeT bytes)
 
 // Returns the holder of a library's zero-initialised data: mapped over a part of the file's mapping or, at the start,
 // behind it. 0 if the mapping is something else.
-static UInt library_under(const NSegment *segment, Addr start)
+static UInt library_under(const Mapping *mapping, Addr start)
 {
-    if (segment->kind != SkAnonC)
+    if (!mapping->is_programs || mapping->as != MAPPED_ANONYMOUS)
         return 0;
     const Piece *under = piece_around(has_started ? start : start - 1);
     return under && jm_holder_at(under->holder)->is_object ? under->holder : 0;
@@ -197,13 +201,13 @@ static UInt library_under(const NSegment *segment, Addr start)
 
 static void add_mapping(Addr start, SizeT bytes, ThreadId tid)
 {
-    const NSegment *segment = VG_(am_find_nsegment)(start);
-    if (!bytes || !segment)
+    Mapping mapping;
+    if (!bytes || (!host_mapping_at(start, &mapping) && mapping.end <= start))
         return;
-    UInt holder = library_under(segment, start);
+    UInt holder = library_under(&mapping, start);
     jm_mappings_unmapped(start, bytes);
     if (!holder)
-        holder = holder_of_segment(segment, tid);
+        holder = holder_of_mapping(&mapping, tid);
     if (!holder)
         return;
     Word i = jm_piece_first_after(start);
@@ -214,9 +218,9 @@ static void add_mapping(Addr start, SizeT bytes, ThreadId tid)
         jm_holder_at(holder)->virtual_bytes += bytes;
         return;
     }
-    Piece piece = {
-        start, start + bytes, holder, tid, tid == VG_INVALID_THREADID ? 0 : jm_scope_current(tid), 0, 0, 0, 0, 0, 0};
-    VG_(insertIndexXA)(pieces, i, &piece);
+    Piece piece = {start, start + bytes, holder, tid, tid == HOST_NO_THREAD ? 0 : jm_scope_current(tid), 0, 0, 0, 0, 0,
+                   0};
+    jm_array_insert(pieces, i, &piece);
     jm_holder_at(holder)->virtual_bytes += bytes;
     jm_ledger_credit(jm_holder_at(holder)->account, 0);
 }
@@ -224,17 +228,19 @@ static void add_mapping(Addr start, SizeT bytes, ThreadId tid)
 void jm_mappings_mapped(Addr start, SizeT bytes)
 {
     if (jm_options.pages)
-        add_mapping(start, bytes, has_started ? VG_(get_running_tid)() : VG_INVALID_THREADID);
+        add_mapping(start, bytes, has_started ? host_thread() : HOST_NO_THREAD);
 }
 
-static void brk_grown(Addr start, SizeT bytes, ThreadId tid)
+void jm_mappings_brk_grown(Addr start, SizeT bytes, ThreadId tid)
 {
-    add_mapping(start, bytes, tid);
+    if (jm_options.pages)
+        add_mapping(start, bytes, tid);
 }
 
-// Handles mremap: pages move with the address. The core unmaps the old range next.
-static void moved(Addr from, Addr to, SizeT bytes)
+void jm_mappings_moved(Addr from, Addr to, SizeT bytes)
 {
+    if (!jm_options.pages)
+        return;
     jm_mappings_unmapped(to, bytes);
     part_at(from);
     part_at(from + bytes);
@@ -243,10 +249,10 @@ static void moved(Addr from, Addr to, SizeT bytes)
          i = jm_piece_first_after(at)) {
         Piece piece = *jm_piece_at(i);
         at = piece.end;
-        VG_(removeIndexXA)(pieces, i);
+        jm_array_remove(pieces, i);
         piece.start += to - from;
         piece.end += to - from;
-        VG_(insertIndexXA)(pieces, jm_piece_first_after(piece.start), &piece);
+        jm_array_insert(pieces, jm_piece_first_after(piece.start), &piece);
     }
 }
 
@@ -258,8 +264,8 @@ void jm_mappings_thread_begins(ThreadId tid)
     if (!pieces)
         return;
     has_started = True;
-    Word i = jm_piece_first_after(VG_(get_SP)(tid));
-    if (i == jm_pieces_n() || jm_piece_at(i)->start > VG_(get_SP)(tid))
+    Word i = jm_piece_first_after(host_sp(tid));
+    if (i == jm_pieces_n() || jm_piece_at(i)->start > host_sp(tid))
         return;
     Piece *piece = jm_piece_at(i);
     if (jm_options.stacks) { // stack_memory.c counts it byte by byte
@@ -285,11 +291,11 @@ void jm_mappings_thread_begins(ThreadId tid)
 void jm_mappings_extend_main_stack(void)
 {
     Piece *piece = main_stack_end ? piece_around(main_stack_end - 1) : NULL;
-    const NSegment *segment = piece ? VG_(am_find_nsegment)(main_stack_end - 1) : NULL;
-    if (!segment || segment->start >= piece->start)
+    Mapping stack;
+    if (!piece || !host_mapping_at(main_stack_end - 1, &stack) || stack.start >= piece->start)
         return;
-    jm_holder_at(piece->holder)->virtual_bytes += piece->start - segment->start;
-    piece->start = segment->start;
+    jm_holder_at(piece->holder)->virtual_bytes += piece->start - stack.start;
+    piece->start = stack.start;
 }
 
 Addr jm_mappings_main_stack_end(void)
@@ -301,10 +307,7 @@ Addr jm_mappings_main_stack_end(void)
 
 void jm_mappings_init(void)
 {
-    pieces = VG_(newXA)(VG_(malloc), "jm.pages.piece", VG_(free), sizeof(Piece));
-    VG_(track_new_mem_brk)(brk_grown);
-    VG_(track_die_mem_brk)(jm_mappings_unmapped);
-    VG_(track_copy_mem_remap)(moved);
+    pieces = jm_array_new("jm.pages.piece", sizeof(Piece));
 }
 
 void jm_mappings_stats(void)

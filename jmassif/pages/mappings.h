@@ -6,7 +6,7 @@
 #ifndef JM_PAGES_MAPPINGS_H
 #define JM_PAGES_MAPPINGS_H
 
-#include "base/compat.h"
+#include "host/types.h"
 #include "ledger/ledger.h"
 
 // The mappings of one account.
@@ -39,7 +39,13 @@ typedef struct {
 // Also follows brk and mremap, which the core announces separately.
 void jm_mappings_init(void);
 
-// Call from main.c's hooks, once the core's own table of segments is up to date.
+// Call once host_mapping_at knows of the change.
+// The program's break has grown by the thread's call.
+void jm_mappings_brk_grown(Addr start, SizeT bytes, ThreadId tid);
+
+// Pages were moved to another address (mremap). The old range is unmapped next.
+void jm_mappings_moved(Addr from, Addr to, SizeT bytes);
+
 void jm_mappings_mapped(Addr start, SizeT bytes);
 void jm_mappings_unmapped(Addr start, SizeT bytes);
 void jm_mappings_thread_begins(ThreadId tid);

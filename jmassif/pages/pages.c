@@ -9,16 +9,19 @@
 
 #include "pages/pages.h"
 #include "base/clock.h"
+#include "base/kernel.h"
+#include "base/libc.h"
 #include "base/options.h"
+#include "calls/scope.h"
 #include "cuda/device_blocks.h"
 #include "cuda/query.h"
 #include "driver/driver.h"
 #include "heap/blocks.h"
+#include "host/host.h"
 #include "ledger/ledger.h"
 #include "pages/mappings.h"
 #include "pages/processes.h"
 #include "pages/smaps.h"
-#include "calls/scope.h"
 #include "trace/trace.h"
 
 static ULong smaller(ULong a, ULong b)
@@ -56,14 +59,13 @@ static struct {
     Bool is_new;     // not written yet
 } process;
 
-static ULong *part_of_process(const NSegment *segment)
+static ULong *part_of_process(const Mapping *mapping)
 {
-    if (segment->kind == SkAnonV || segment->kind == SkFileV)
+    if (!mapping->is_programs && mapping->as != MAPPED_NOTHING)
         return &process.valgrind;
-    if (segment->isCH)
+    if (mapping->is_heap)
         return &process.heap;
-    const HChar *path = segment->kind == SkFileC ? VG_(am_get_filename)(segment) : NULL;
-    if ((path && jm_mappings_is_device(path)) || jm_driver_is_mapped(segment->start))
+    if ((mapping->path && jm_mappings_is_device(mapping->path)) || jm_driver_is_mapped(mapping->start))
         return &process.devices;
     return NULL;
 }
@@ -84,8 +86,8 @@ static ULong measure_part(const Vma *vma, Addr start, Addr end, PageSort sort)
         return vma->resident ? end - start : 0;
     ULong resident;
     if (!measure_mapped(start, end, sort, &resident))
-        resident =
-            (ULong)((double)vma->resident * (end - start) / (vma->end - vma->start)) / VKI_PAGE_SIZE * VKI_PAGE_SIZE;
+        resident = (ULong)((double)vma->resident * (end - start) / (vma->end - vma->start)) / HOST_PAGE_BYTES *
+                   HOST_PAGE_BYTES;
     return resident;
 }
 
@@ -106,11 +108,11 @@ static void count_in_process(const Vma *vma)
     ULong others = 0; // Valgrind and devices
     process.resident += vma->resident;
     for (Addr at = vma->start; at < vma->end && vma->resident;) {
-        const NSegment *segment = VG_(am_find_nsegment)(at);
-        if (!segment)
+        Mapping mapping;
+        if (!host_mapping_at(at, &mapping) && mapping.end <= at)
             break;
-        Addr end = smaller(vma->end - 1, segment->end) + 1;
-        ULong *part = part_of_process(segment);
+        Addr end = smaller(vma->end, mapping.end);
+        ULong *part = part_of_process(&mapping);
         if (part) {
             ULong resident =
                 at == vma->start && end == vma->end ? vma->resident : measure_part(vma, at, end, PAGE_PRESENT);
@@ -203,11 +205,11 @@ static ULong backed_where_accessible(Addr start, Addr end)
 {
     ULong backed = 0;
     for (Addr at = start; at < end;) {
-        const NSegment *segment = VG_(am_find_nsegment)(at);
-        if (!segment)
+        Mapping mapping;
+        if (!host_mapping_at(at, &mapping) && mapping.end <= at)
             break;
-        Addr next = smaller(end - 1, segment->end) + 1;
-        if (segment->hasR || segment->hasW || segment->hasX)
+        Addr next = smaller(end, mapping.end);
+        if (mapping.is_readable || mapping.is_writable || mapping.is_executable)
             backed += next - at;
         at = next;
     }
@@ -255,14 +257,14 @@ static void sample(void)
         jm_piece_at(i)->present = jm_piece_at(i)->share = 0;
     cursor = 0;
     pagemap = 0;
-    VG_(memset)(&process, 0, sizeof process);
+    memset(&process, 0, sizeof process);
     Bool is_whole = jm_smaps_each(0, share_out);
     jm_processes_sample();
     if (!pagemap)
         pagemap = jm_pagemap_open();
     jm_blocks_each_large(LEAST_MEASURED, measure_untouched);
     if (pagemap > 0)
-        VG_(close)(pagemap);
+        jm_close(pagemap);
     if (!is_whole)
         return;
     for (Word i = 0; i < jm_pieces_n(); i++)
@@ -328,7 +330,7 @@ void jm_pages_measure_scope(ThreadId tid)
         piece->in_scope = resident;
     }
     if (file >= 0)
-        VG_(close)(file);
+        jm_close(file);
 }
 
 // A function may map, read and unmap a file between two samples, which would then miss it. Smaller mappings make no
@@ -337,16 +339,16 @@ void jm_pages_measure_scope(ThreadId tid)
 // Inspecting a page costs about 25 ns: at most a 64th of the run, on top of a fixed allowance. Counts pages instead of
 // measuring time, so that a busy machine does not change the results.
 #define SEEN_AT_ONCE ((ULong)4 << 30)
-#define SEEN_EACH_MS ((ULong)600 * VKI_PAGE_SIZE)
+#define SEEN_EACH_MS ((ULong)600 * HOST_PAGE_BYTES)
 
 static ULong seen_bytes;
 
 // True for a mapped file. Files contain no blocks with accounts of their own.
 static Bool is_file(const Piece *piece)
 {
-    const NSegment *segment = VG_(am_find_nsegment)(piece->start);
-    const HChar *path = segment && segment->kind == SkFileC ? VG_(am_get_filename)(segment) : NULL;
-    return path && !jm_mappings_is_device(path) && !jm_driver_is_mapped(piece->start);
+    Mapping mapping;
+    return host_mapping_at(piece->start, &mapping) && mapping.path && !jm_mappings_is_device(mapping.path) &&
+           !jm_driver_is_mapped(piece->start);
 }
 
 void jm_pages_before_unmap(Addr start, SizeT bytes)
@@ -370,7 +372,7 @@ void jm_pages_before_unmap(Addr start, SizeT bytes)
             jm_piece_set_resident(piece, resident);
     }
     if (file >= 0)
-        VG_(close)(file);
+        jm_close(file);
 }
 
 // ---- the rest ------------------------------------------------------------------------------------------------
@@ -392,9 +394,9 @@ void jm_pages_write(void)
     for (UInt id = 1; id < jm_holders_n(); id++) {
         Holder *h = jm_holder_at(id);
         const ULong now[3] = {h->virtual_bytes, h->shared_bytes, h->swapped_bytes};
-        if (VG_(memcmp)(h->told, now, sizeof now) == 0)
+        if (memcmp(h->told, now, sizeof now) == 0)
             continue;
-        VG_(memcpy)(h->told, now, sizeof now);
+        memcpy(h->told, now, sizeof now);
         jm_trace_pages(h->account, h->virtual_bytes, h->shared_bytes, h->swapped_bytes);
     }
 }
@@ -425,5 +427,5 @@ void jm_pages_after_fork_in_child(void)
     process.is_new = False;
     jm_processes_after_fork_in_child();
     for (UInt id = 1; id < jm_holders_n(); id++)
-        VG_(memset)(jm_holder_at(id)->told, 0, sizeof jm_holder_at(id)->told);
+        memset(jm_holder_at(id)->told, 0, sizeof jm_holder_at(id)->told);
 }

@@ -8,7 +8,7 @@
 #ifndef JM_PAGES_H
 #define JM_PAGES_H
 
-#include "base/compat.h"
+#include "host/types.h"
 
 // Call once options are read. Turns --pages off if the system does not report resident pages.
 void jm_pages_init(void);

@@ -7,9 +7,16 @@
 #include "base/clock.h"
 #include "base/kernel.h"
 #include "base/text.h"
+#include "host/host.h"
 #include "pages/mappings.h"
 #include "pages/smaps.h"
 #include "trace/trace.h"
+
+#include <dirent.h>
+#include <time.h>
+
+#include <asm/unistd.h>
+#include <fcntl.h>
 
 #define MOST_OTHERS 64
 
@@ -28,20 +35,8 @@ static enum { UNKNOWN, ALONE, HAS_OTHERS } relatives;
 // The main stack lies above the core's memory, and ends at the same address in all processes.
 #define LONGEST_STACK ((Addr)1 << 30)
 
-static Addr core_start; // start of the core's own memory; 0: not determined yet
+static Addr core_start; // start of the host's own memory; 0: not determined yet
 static double share;
-
-// Call early, while there are few segments.
-static void find_core(void)
-{
-    const NSegment *tool = VG_(am_find_nsegment)((Addr)&core_start);
-    Addr starts[256];
-    Int n = VG_(am_get_segment_starts)(SkAnonV, starts, sizeof starts / sizeof *starts);
-    core_start = ~(Addr)0;
-    for (Int i = 0; i < n; i++)
-        if (tool && starts[i] > tool->end + LONGEST_STACK && starts[i] < core_start)
-            core_start = starts[i];
-}
 
 static Bool is_main_stack(Addr address)
 {
@@ -51,13 +46,11 @@ static Bool is_main_stack(Addr address)
 
 static Bool is_programs(const Vma *vma)
 {
-    const NSegment *segment = VG_(am_find_nsegment)(vma->start);
+    Mapping mapping;
     if (jm_mappings_is_device(vma->path))
         return False;
-    if (segment && (segment->kind == SkAnonV || segment->kind == SkFileV))
-        return False;
-    if (segment && (segment->kind == SkAnonC || segment->kind == SkFileC || segment->kind == SkShmC))
-        return True;
+    if (host_mapping_at(vma->start, &mapping))
+        return mapping.is_programs;
     return vma->start < core_start || is_main_stack(vma->start);
 }
 
@@ -74,35 +67,35 @@ static Bool is_profiled(Int pid)
 {
     static HChar own[1024];
     HChar link[32], path[sizeof own];
-    if (!own[0] && VG_(readlink)("/proc/self/exe", own, sizeof own - 1) <= 0)
+    if (!own[0] && jm_read_link("/proc/self/exe", own, sizeof own - 1) <= 0)
         return False;
-    VG_(snprintf)(link, sizeof link, "/proc/%d/exe", pid);
-    SSizeT n = VG_(readlink)(link, path, sizeof path - 1);
+    jm_format(link, sizeof link, "/proc/%d/exe", pid);
+    SSizeT n = jm_read_link(link, path, sizeof path - 1);
     path[n > 0 ? n : 0] = 0;
-    return VG_STREQ(path, own);
+    return jm_text_equal(path, own);
 }
 
 static void add_process(const HChar *name)
 {
-    Int pid = VG_(isdigit)(*name) ? (Int)VG_(strtoll10)(name, NULL) : 0;
-    if (pid != 0 && pid != VG_(getpid)() && n_others < MOST_OTHERS && is_profiled(pid))
+    Int pid = jm_text_is_digit(*name) ? (Int)jm_text_number(name, NULL) : 0;
+    if (pid != 0 && pid != jm_process_id() && n_others < MOST_OTHERS && is_profiled(pid))
         others[n_others++] = (Other){pid, 0};
 }
 
 static void find_all(void)
 {
     static HChar entries[4096] __attribute__((aligned(8)));
-    SysRes opened = VG_(open)("/proc", VKI_O_RDONLY, 0);
+    Int opened = jm_open("/proc", O_RDONLY, 0);
     Long n;
-    if (sr_isError(opened))
+    if (jm_is_error(opened))
         return;
-    while ((n = jm_kernel_call(__NR_getdents64, sr_Res(opened), (UWord)entries, sizeof entries, 0, 0)) > 0)
+    while ((n = jm_kernel_call(__NR_getdents64, opened, (UWord)entries, sizeof entries, 0, 0)) > 0)
         for (Long at = 0; at < n;) {
-            const struct vki_dirent64 *entry = (const struct vki_dirent64 *)(entries + at);
+            const struct dirent *entry = (const struct dirent *)(entries + at);
             add_process(entry->d_name);
             at += entry->d_reclen;
         }
-    VG_(close)(sr_Res(opened));
+    jm_close(opened);
 }
 
 // ---- timing --------------------------------------------------------------------------------------------------
@@ -119,7 +112,7 @@ static ULong begin_us, cost_us; // CPU time, so that a busy machine does not cha
 
 static ULong processor_us(void)
 {
-    struct vki_timespec now = {0, 0};
+    struct timespec now = {0, 0};
     jm_kernel_call(__NR_clock_gettime, CLOCK_THREAD_CPUTIME_ID, (UWord)&now, 0, 0, 0);
     return now.tv_sec * 1000000ULL + now.tv_nsec / 1000;
 }
@@ -160,9 +153,9 @@ static void spend(ULong begin_us, ULong end_ms)
 void jm_processes_find(Bool is_due)
 {
     if (!core_start)
-        find_core();
+        core_start = host_own_memory();
     if (relatives == UNKNOWN)
-        relatives = is_profiled(VG_(getppid)()) ? HAS_OTHERS : ALONE;
+        relatives = is_profiled(jm_parent_id()) ? HAS_OTHERS : ALONE;
     n_others = 0;
     spent_ms = 0;
     ULong begin = jm_clock_ms();
@@ -204,7 +197,7 @@ void jm_processes_write(ULong time)
     for (UInt i = 0; i < n_others; i++) {
         if (others[i].share == 0) // the process has ended
             continue;
-        VG_(snprintf)(name, sizeof name, "pss.%d", others[i].pid);
+        jm_format(name, sizeof name, "pss.%d", others[i].pid);
         jm_trace_system(time, name, others[i].share);
     }
     n_others = 0;

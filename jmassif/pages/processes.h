@@ -7,7 +7,7 @@
 #ifndef JM_PAGES_PROCESSES_H
 #define JM_PAGES_PROCESSES_H
 
-#include "base/compat.h"
+#include "host/types.h"
 
 // Finds the processes that run under this tool, unless the last reading was so recent that another would exceed a
 // hundredth or so of the run. `is_due`: read anyway, if a reading is cheap.

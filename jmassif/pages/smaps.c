@@ -4,7 +4,12 @@
 // pagemap has eight bytes per page of any range. Both use static buffers, since memory may be short.
 
 #include "pages/smaps.h"
+#include "base/kernel.h"
+#include "base/libc.h"
 #include "base/text.h"
+#include "host/host.h"
+
+#include <fcntl.h>
 
 // ---- pagemap -------------------------------------------------------------------------------------------------
 
@@ -13,8 +18,8 @@ static ULong entries[4096];
 
 Int jm_pagemap_open(void)
 {
-    SysRes opened = VG_(open)("/proc/self/pagemap", VKI_O_RDONLY, 0);
-    return sr_isError(opened) ? -1 : (Int)sr_Res(opened);
+    Int opened = jm_open("/proc/self/pagemap", O_RDONLY, 0);
+    return jm_is_error(opened) ? -1 : opened;
 }
 
 // The top bits of an entry (proc(5)): mapped exclusively; file or shared memory page; swapped; present.
@@ -36,22 +41,22 @@ Bool jm_pagemap_measure(Int pagemap, Addr start, Addr end, PageSort sort, ULong 
     *bytes = 0;
     if (pagemap < 0)
         return False;
-    Addr page = start / VKI_PAGE_SIZE, last = (end + VKI_PAGE_SIZE - 1) / VKI_PAGE_SIZE;
-    if (VG_(lseek)(pagemap, (Off64T)(page * sizeof *entries), VKI_SEEK_SET) < 0)
+    Addr page = start / HOST_PAGE_BYTES, last = (end + HOST_PAGE_BYTES - 1) / HOST_PAGE_BYTES;
+    if (jm_seek(pagemap, page * sizeof *entries) < 0)
         return False;
     while (page < last) {
         Addr wanted = last - page < sizeof entries / sizeof *entries ? last - page : sizeof entries / sizeof *entries;
-        Int got = VG_(read)(pagemap, entries, wanted * sizeof *entries);
+        Int got = jm_read(pagemap, entries, wanted * sizeof *entries);
         if (got <= 0)
             return False;
         UInt n = got / sizeof *entries;
         for (UInt i = 0; i < n; i++)
-            *bytes += is_of_sort(entries[i], sort) * VKI_PAGE_SIZE;
-        if (page == start / VKI_PAGE_SIZE)
-            *bytes -= is_of_sort(entries[0], sort) * (start % VKI_PAGE_SIZE);
+            *bytes += is_of_sort(entries[i], sort) * HOST_PAGE_BYTES;
+        if (page == start / HOST_PAGE_BYTES)
+            *bytes -= is_of_sort(entries[0], sort) * (start % HOST_PAGE_BYTES);
         page += n;
         if (page == last)
-            *bytes -= is_of_sort(entries[n - 1], sort) * (last * VKI_PAGE_SIZE - end);
+            *bytes -= is_of_sort(entries[n - 1], sort) * (last * HOST_PAGE_BYTES - end);
     }
     return True;
 }
@@ -115,12 +120,12 @@ static void smaps_line(const HChar *line, void *context)
     }
     if (vma->end)
         smaps->use(vma);
-    VG_(memset)(vma, 0, sizeof *vma);
+    memset(vma, 0, sizeof *vma);
     vma->start = hexadecimal(&line);
     line++;
     vma->end = hexadecimal(&line);
-    const HChar *path = VG_(strchr)(line, '/');
-    VG_(strlcpy)(vma->path, path ? path : "", sizeof vma->path);
+    const HChar *path = strchr(line, '/');
+    jm_text_cut(vma->path, path ? path : "", sizeof vma->path);
 }
 
 Bool jm_smaps_each(Int pid, void (*use)(const Vma *vma))
@@ -128,7 +133,7 @@ Bool jm_smaps_each(Int pid, void (*use)(const Vma *vma))
     HChar name[32] = "/proc/self/smaps";
     Smaps smaps = {.use = use};
     if (pid)
-        VG_(snprintf)(name, sizeof name, "/proc/%d/smaps", pid);
+        jm_format(name, sizeof name, "/proc/%d/smaps", pid);
     if (!jm_text_each_line(name, smaps_line, &smaps))
         return False;
     if (smaps.vma.end)

@@ -7,7 +7,7 @@
 #ifndef JM_PAGES_SMAPS_H
 #define JM_PAGES_SMAPS_H
 
-#include "base/compat.h"
+#include "host/types.h"
 
 // A mapping of the kernel; sizes in bytes.
 typedef struct {
@@ -30,7 +30,7 @@ Bool jm_smaps_each(Int pid, void (*use)(const Vma *vma));
 // well, though Rss does not count it. CERTAIN excludes it, and other anonymous pages shared with a child or parent.
 typedef enum { PAGE_SWAPPED, PAGE_PRESENT, PAGE_CERTAIN } PageSort;
 
-Int jm_pagemap_open(void); // returns a descriptor for VG_(close); negative on failure
+Int jm_pagemap_open(void); // returns a descriptor for jm_close; negative on failure
 
 // Bytes of a range in pages of that sort. The range need not be page aligned. False if pagemap cannot be read.
 Bool jm_pagemap_measure(Int pagemap, Addr start, Addr end, PageSort sort, ULong *bytes);

@@ -6,9 +6,12 @@
 #ifndef JM_STACK_MEMORY_H
 #define JM_STACK_MEMORY_H
 
-#include "base/compat.h"
+#include "host/types.h"
 
-// Registers for stack events. Call before the first translation.
 void jm_stack_memory_init(void);
+
+// Any stack has grown or shrunk.
+void jm_stack_memory_grown(SizeT bytes);
+void jm_stack_memory_shrunk(SizeT bytes);
 
 #endif

@@ -2,7 +2,7 @@
 //
 // Replacements for allocation functions where the core's own fall short. Its pvalloc ends the program, and so does its
 // new when memory runs out. It gives no numbers for mallinfo2, and its calloc leaves errno alone when the product
-// overflows. These use the core's tags with a higher priority (pub_tool_redir.h).
+// overflows. These use the core's tags with a higher priority.
 
 #include <errno.h>
 #include <valgrind/valgrind.h>

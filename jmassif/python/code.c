@@ -7,6 +7,7 @@
 #include "python/code.h"
 #include "base/checksum.h"
 #include "base/client_memory.h"
+#include "base/libc.h"
 #include "base/stats.h"
 #include "python/text.h"
 #include "symbols/symbol.h"
@@ -113,7 +114,7 @@ static Bool is_frozen(const Str *file)
 {
     static const HChar frozen[] = "<frozen ";
     return file->width == 1 && file->length >= sizeof frozen - 1 &&
-           VG_(memcmp)((const void *)file->data, frozen, sizeof frozen - 1) == 0;
+           memcmp((const void *)file->data, frozen, sizeof frozen - 1) == 0;
 }
 
 static Bool read_head(Addr code, CodeHead *h)

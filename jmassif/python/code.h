@@ -5,8 +5,8 @@
 #ifndef JM_PYTHON_CODE_H
 #define JM_PYTHON_CODE_H
 
-#include "base/compat.h"
 #include "base/table.h"
+#include "host/types.h"
 #include "python/layout.h"
 #include "symbols/symbol.h"
 

@@ -5,25 +5,12 @@
 #ifndef JM_PYTHON_IDENTITY_H
 #define JM_PYTHON_IDENTITY_H
 
-#include "base/compat.h"
-
-static inline Addr jm_python_thread_register(ThreadId tid)
-{
-    Addr value = 0;
-#if defined(VGA_amd64)
-    VG_(get_shadow_regs_area)(tid, (UChar *)&value, 0, offsetof(VexGuestArchState, guest_FS_CONST), sizeof value);
-#elif defined(VGA_arm64)
-    VG_(get_shadow_regs_area)(tid, (UChar *)&value, 0, offsetof(VexGuestArchState, guest_TPIDR_EL0), sizeof value);
-#endif
-    return value;
-}
-
 // True if `id` identifies the thread with this register. On x86-64 the two are equal. On AArch64 the register points
 // past the C library's thread record, and the size of the record varies by release (glibc 2.36: 1856 bytes); the
 // records of two threads are at least a stack apart.
 static inline Bool jm_python_is_identity(UWord id, Addr reg)
 {
-#if defined(VGA_arm64)
+#if defined(__aarch64__)
     return id < reg && reg - id <= 8192;
 #else
     return id == reg;

@@ -9,6 +9,7 @@
 
 #include "python/layout.h"
 #include "base/client_memory.h"
+#include "base/libc.h"
 
 // clang-format off
 static const PythonLayout layouts[] = {
@@ -142,7 +143,7 @@ Bool jm_python_apply_debug_offsets(PythonLayout *layout, Addr runtime)
 {
     HChar cookie[8];
     UWord version, is_free_threaded;
-    if (!jm_read_bytes(runtime, cookie, sizeof cookie) || VG_(memcmp)(cookie, "xdebugpy", 8) != 0)
+    if (!jm_read_bytes(runtime, cookie, sizeof cookie) || memcmp(cookie, "xdebugpy", 8) != 0)
         return False;
     if (!jm_read_word(runtime + 8, &version) || !jm_read_word(runtime + 16, &is_free_threaded) || is_free_threaded)
         return False; // without the GIL every object has a larger header

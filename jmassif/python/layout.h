@@ -7,7 +7,7 @@
 #ifndef JM_PYTHON_LAYOUT_H
 #define JM_PYTHON_LAYOUT_H
 
-#include "base/compat.h"
+#include "host/types.h"
 
 // Ways to find a thread's innermost frame and to match native frames to Python's.
 typedef enum {

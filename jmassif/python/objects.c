@@ -8,6 +8,7 @@
 
 #include "python/objects.h"
 #include "base/client_memory.h"
+#include "base/libc.h"
 #include "python/python.h"
 
 // Offsets in bytes.
@@ -161,19 +162,19 @@ Bool jm_python_any_base(Addr type, Bool (*is_wanted)(Addr type, void *context), 
 
 Bool jm_python_is_named(Addr type, const HChar *name)
 {
-    const SizeT n = VG_(strlen)(name) + 1;
+    const SizeT n = strlen(name) + 1;
     const Addr at = word_at(type + TYPE_NAME);
-    return at && jm_is_readable(at, n) && VG_(memcmp)((const void *)at, name, n) == 0;
+    return at && jm_is_readable(at, n) && memcmp((const void *)at, name, n) == 0;
 }
 
 Bool jm_python_is_text(Addr object, const HChar *text)
 {
-    UInt state, n = VG_(strlen)(text);
+    UInt state, n = strlen(text);
     UWord length;
     Addr data = object + python->string_ascii;
     // Bits for compact and ASCII (text.h).
     return object && jm_read_word(object + SIZED_LENGTH, &length) && length == n && jm_read_uint(object + 32, &state) &&
-           (state >> 5 & 3) == 3 && jm_is_readable(data, n) && VG_(memcmp)((const void *)data, text, n) == 0;
+           (state >> 5 & 3) == 3 && jm_is_readable(data, n) && memcmp((const void *)data, text, n) == 0;
 }
 
 Bool jm_python_is_of_module(Addr type, const HChar *module)

@@ -7,7 +7,7 @@
 #ifndef JM_PYTHON_OBJECTS_H
 #define JM_PYTHON_OBJECTS_H
 
-#include "base/compat.h"
+#include "host/types.h"
 
 // Call `use` with each tracked object and its class. False without an interpreter, or if the collector's lists are not
 // found.

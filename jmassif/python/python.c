@@ -11,14 +11,17 @@
 
 #include "python/python.h"
 #include "base/client_memory.h"
-#include "symbols/elf.h"
+#include "base/libc.h"
 #include "base/options.h"
+#include "base/stats.h"
+#include "base/text.h"
+#include "host/host.h"
 #include "python/code.h"
 #include "python/identity.h"
 #include "python/layout.h"
-#include "base/stats.h"
-#include "unwind/unwind.h"
+#include "symbols/elf.h"
 #include "trace/trace.h"
+#include "unwind/unwind.h"
 
 #define MAX_STEPS         100000 // longest chain of frames that is not taken for a cycle
 #define MAX_STATES        4096   // thread states searched at most
@@ -80,7 +83,7 @@ void jm_python_object(const HChar *path, Addr code)
     UInt major, minor;
     // The first object is the program, which may embed an interpreter under any name.
     static Bool is_later;
-    Bool is_candidate = !is_later || VG_(strstr)(VG_(basename)(path), "python");
+    Bool is_candidate = !is_later || strstr(jm_text_file_name(path), "python");
     is_later = True;
     if (!jm_options.python || python.is_known || !is_candidate)
         return;
@@ -91,13 +94,13 @@ void jm_python_object(const HChar *path, Addr code)
         return;
     const PythonLayout *layout = jm_python_layout(major, minor);
     if (!layout) {
-        VG_(umsg)("jmassif: Python %u.%u is not known: stacks are native only\n", major, minor);
+        jm_message("jmassif: Python %u.%u is not known: stacks are native only\n", major, minor);
         return;
     }
     python.layout = *layout;
     if (layout->version >= 0x30d && !jm_python_apply_debug_offsets(&python.layout, runtime)) {
-        VG_(umsg)
-        ("jmassif: this build of Python %u.%u does not say how it is laid out: stacks are native only\n", major, minor);
+        jm_message("jmassif: this build of Python %u.%u does not say how it is laid out: stacks are native only\n",
+                   major, minor);
         return;
     }
     python.runtime = runtime;
@@ -143,7 +146,7 @@ Addr jm_python_symbol(const HChar *name)
 static UInt find_states(ThreadId tid, Addr *states, UInt max)
 {
     const PythonLayout *at = &python.layout;
-    Addr reg = jm_python_thread_register(tid);
+    Addr reg = host_thread_pointer(tid);
     UInt n = 0, steps = 0;
     UWord interp = first_interpreter(), state;
     while (interp && steps++ < MAX_STATES && jm_read_word(interp + at->interpreter_threads, &state)) {

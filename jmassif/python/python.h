@@ -7,7 +7,7 @@
 #ifndef JM_PYTHON_H
 #define JM_PYTHON_H
 
-#include "base/compat.h"
+#include "host/types.h"
 #include "python/layout.h"
 #include "symbols/symbol.h"
 

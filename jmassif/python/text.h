@@ -6,7 +6,7 @@
 #define JM_PYTHON_TEXT_H
 
 #include "base/client_memory.h"
-#include "base/compat.h"
+#include "host/types.h"
 #include "python/layout.h"
 
 // Include/cpython/unicodeobject.h

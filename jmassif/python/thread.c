@@ -5,9 +5,12 @@
 
 #include "python/thread.h"
 #include "base/client_memory.h"
-#include "python/python.h"
+#include "base/libc.h"
+#include "base/text.h"
+#include "host/host.h"
 #include "python/identity.h"
 #include "python/objects.h"
+#include "python/python.h"
 #include "python/text.h"
 
 // A thread appears in threading._active soon after it begins, or never if another library or language began it.
@@ -82,7 +85,7 @@ static void compare(Addr thread, void *context)
 
 static void find(ThreadId tid, PythonThread *known, Bool may_search)
 {
-    Sought sought = {jm_python_thread_register(tid), 0};
+    Sought sought = {host_thread_pointer(tid), 0};
     Addr running = running_threads(may_search);
     if (!running)
         return;
@@ -105,7 +108,7 @@ static const HChar *read_name(PythonThread *known, Bool is_at_leisure)
     Addr runtime, interpreter;
     Str str;
     if (jm_python_type(known->object) != known->type) {
-        VG_(memset)(known, 0, sizeof *known);
+        memset(known, 0, sizeof *known);
         return NULL;
     }
     Addr name = jm_python_attribute(known->object, "_name");
@@ -116,7 +119,7 @@ static const HChar *read_name(PythonThread *known, Bool is_at_leisure)
         !jm_python_find_str(jm_python_interpreter(&runtime, &interpreter), name, &str))
         return NULL;
     jm_python_copy_str(&str, text, sizeof text);
-    return *text && !VG_STREQ(text, "MainThread") ? text : NULL; // a default, not chosen by the program
+    return *text && !jm_text_equal(text, "MainThread") ? text : NULL; // a default, not chosen by the program
 }
 
 const HChar *jm_python_thread_name(ThreadId tid, PythonThread *known)

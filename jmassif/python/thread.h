@@ -7,7 +7,7 @@
 #ifndef JM_PYTHON_THREAD_H
 #define JM_PYTHON_THREAD_H
 
-#include "base/compat.h"
+#include "host/types.h"
 
 // State kept per thread; starts as zero.
 typedef struct {

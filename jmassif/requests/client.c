@@ -1,23 +1,25 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// Client requests and vgdb's monitor commands: the way from a request's number to its module. Any program can forge a
+// Client requests and monitor commands: the way from a request's number to its module. Any program can forge a
 // request, so addresses of texts and arrays are checked.
 
 #include "requests/client.h"
+#include "attribution/owner.h"
 #include "base/client_memory.h"
 #include "base/clock.h"
+#include "base/libc.h"
+#include "base/text.h"
 #include "cuda/cuda.h"
 #include "cuda/tensor.h"
-#include "heap/heap.h"
-#include "ledger/account.h"
-#include "ledger/ledger.h"
-#include "requests/nvtx.h"
-#include "attribution/owner.h"
-#include "pages/pages.h"
-#include "tensors/pending.h"
-#include "machine/manifest.h"
 #include "events/region.h"
 #include "events/snapshot.h"
+#include "host/host.h"
+#include "ledger/account.h"
+#include "ledger/ledger.h"
+#include "machine/manifest.h"
+#include "pages/pages.h"
+#include "requests/nvtx.h"
+#include "tensors/pending.h"
 #include "trace/trace.h"
 
 #include "jmassif.h"
@@ -25,12 +27,21 @@
 
 #define MAX_TEXT 4096
 
-// ---- monitor commands: vgdb snapshot, … ----------------------------------------------------------------------
+// ---- monitor commands ----------------------------------------------------------------------
+
+__attribute__((format(printf, 1, 2))) static void print(const HChar *format, ...)
+{
+    HChar text[MAX_TEXT];
+    va_list arguments;
+    va_start(arguments, format);
+    jm_format_list(text, sizeof text, format, arguments);
+    va_end(arguments);
+    host_print(HOST_MONITOR, text);
+}
 
 static void print_mib(const HChar *name, ULong host, ULong device, ULong blocks)
 {
-    VG_(gdb_printf)
-    ("%-14s %12llu KiB host %12llu KiB device %10llu blocks\n", name, host / 1024, device / 1024, blocks);
+    print("%-14s %12llu KiB host %12llu KiB device %10llu blocks\n", name, host / 1024, device / 1024, blocks);
 }
 
 typedef struct {
@@ -59,7 +70,7 @@ static void add_difference(void *sums, AccountId id, ULong bytes, ULong blocks)
 static void print_by_owner(Bool at_peak)
 {
     OwnerSum sums[256], total = {0, 0, 0};
-    VG_(memset)(sums, 0, sizeof sums);
+    memset(sums, 0, sizeof sums);
     for (AccountId id = 1; id <= jm_ledger_n_accounts(); id++) {
         Balance now = jm_ledger_balance(id);
         add_to(sums, id, now.live_bytes, now.live_blocks);
@@ -77,40 +88,32 @@ static void print_by_owner(Bool at_peak)
     print_mib("total", total.host, total.device, total.blocks);
 }
 
-static Bool monitor_command(const HChar *text)
+void jm_client_monitor(const HChar *command)
 {
-    const HChar *path = jm_trace_path();
-    HChar copy[256], *save;
-    VG_(strlcpy)(copy, text, sizeof copy);
-    const HChar *word = VG_(strtok_r)(copy, " ", &save);
-    switch (VG_(keyword_id)("help usage snapshot peak", word ? word : "", kwd_report_duplicated_matches)) {
-    case -2: // ambiguous: reported by the core already
-        return True;
-    case 0:
-        VG_(gdb_printf)
-        ("jmassif monitor commands:\n"
-         "  usage     the ledger now, by owner\n"
-         "  peak      the ledger at the peak so far, by owner\n"
-         "  snapshot  take a snapshot now and flush the trace (%s)\n",
-         path ? path : "which cannot be written");
-        return True;
-    case 1:
+    const HChar *path;
+    switch (*command) {
+    case 'u':
         jm_pages_sample(True);
         print_by_owner(False);
-        return True;
-    case 2:
+        break;
+    case 'p':
+        print_by_owner(True);
+        break;
+    case 's':
         jm_snapshot_take(SNAPSHOT_REQUEST);
         path = jm_trace_path(); // the snapshot has created a forked child's trace
         if (path)
-            VG_(gdb_printf)("snapshot written to %s\n", path);
+            print("snapshot written to %s\n", path);
         else
-            VG_(gdb_printf)("the trace cannot be written\n");
-        return True;
-    case 3:
-        print_by_owner(True);
-        return True;
+            print("the trace cannot be written\n");
+        break;
     default:
-        return False;
+        path = jm_trace_path();
+        print("jmassif monitor commands:\n"
+              "  usage     the ledger now, by owner\n"
+              "  peak      the ledger at the peak so far, by owner\n"
+              "  snapshot  take a snapshot now and flush the trace (%s)\n",
+              path ? path : "which cannot be written");
     }
 }
 
@@ -120,7 +123,7 @@ static const HChar *request_text(UWord address)
 {
     static HChar text[MAX_TEXT];
     if (!jm_read_string(address, text, sizeof text))
-        VG_(strcpy)(text, "(unreadable)");
+        strcpy(text, "(unreadable)");
     return text;
 }
 
@@ -130,7 +133,7 @@ static void asked_for_variable(UWord name_at, UWord value_at)
     if (!jm_read_string(name_at, name, sizeof name) || (value_at && !jm_read_string(value_at, value, sizeof value)))
         return;
     jm_manifest_variable(name, value_at ? value : NULL);
-    if (VG_STREQ(name, "PYTORCH_NO_CUDA_MEMORY_CACHING"))
+    if (jm_text_equal(name, "PYTORCH_NO_CUDA_MEMORY_CACHING"))
         jm_account_without_cache(value_at != 0);
 }
 
@@ -147,7 +150,7 @@ static void set_mark(ThreadId tid, UWord text_at, Bool begins_stage)
 
 static void read_usage(ThreadId tid, UWord array)
 {
-    if (!VG_(am_is_valid_for_client)(array, 5 * sizeof(UWord), VKI_PROT_READ | VKI_PROT_WRITE))
+    if (!host_is_writable(array, 5 * sizeof(UWord)))
         return;
     static const PeakId peaks[] = {PEAK_HOST, PEAK_DEVICE, PEAK_TOTAL};
     UWord *bytes = (UWord *)array;
@@ -165,9 +168,9 @@ static void read_usage(ThreadId tid, UWord array)
 // Requests of the program's own tensor allocator.
 static Bool tensor_request(ThreadId tid, const UWord *args)
 {
-    if (args[0] == VG_USERREQ__JMASSIF_TENSOR)
+    if (args[0] == JMASSIF_REQUEST_TENSOR)
         jm_tensor_handed_out(tid, args[1], args[2]);
-    else if (args[0] == VG_USERREQ__JMASSIF_TENSOR_FREED)
+    else if (args[0] == JMASSIF_REQUEST_TENSOR_FREED)
         jm_tensor_taken_back(tid, args[1]);
     else
         return False;
@@ -185,44 +188,22 @@ Bool jm_client_handle_request(ThreadId tid, UWord *args, UWord *result)
 {
     *result = 0;
     switch (args[0]) {
-    case VG_USERREQ__MALLOCLIKE_BLOCK:
-        jm_heap_malloclike(tid, args[1], args[2]);
-        return True;
-    case VG_USERREQ__RESIZEINPLACE_BLOCK:
-        jm_heap_resize_in_place(tid, args[1], args[3]);
-        return True;
-    case VG_USERREQ__FREELIKE_BLOCK:
-        jm_heap_freelike(tid, args[1]);
-        return True;
-    case VG_USERREQ__JMASSIF_SNAPSHOT:
+    case JMASSIF_REQUEST_SNAPSHOT:
         jm_pending_settle(tid);
         jm_snapshot_take(SNAPSHOT_REQUEST);
         return True;
-    case VG_USERREQ__JMASSIF_MARK:
-    case VG_USERREQ__JMASSIF_STAGE:
-        set_mark(tid, args[1], args[0] == VG_USERREQ__JMASSIF_STAGE);
+    case JMASSIF_REQUEST_MARK:
+    case JMASSIF_REQUEST_STAGE:
+        set_mark(tid, args[1], args[0] == JMASSIF_REQUEST_STAGE);
         return True;
-    case VG_USERREQ__JMASSIF_USAGE:
+    case JMASSIF_REQUEST_USAGE:
         read_usage(tid, args[1]);
         return True;
-    case VG_USERREQ__JMASSIF_REGION_BEGIN:
+    case JMASSIF_REQUEST_REGION_BEGIN:
         jm_region_begin(tid, jm_region_name(request_text(args[1])), 0);
         return True;
-    case VG_USERREQ__JMASSIF_REGION_END:
+    case JMASSIF_REQUEST_REGION_END:
         jm_region_end_named(tid, jm_region_name(request_text(args[1])));
-        return True;
-    case JM_REQ_CALLOC:
-        *result = (UWord)jm_heap_calloc(tid, args[1], args[2]);
-        return True;
-    case JM_REQ_PVALLOC:
-        *result = (UWord)jm_heap_pvalloc(tid, args[1]);
-        return True;
-    case JM_REQ_NEW:
-        *result = (UWord)jm_heap_new(tid, args[1], args[2]);
-        return True;
-    case JM_REQ_MALLINFO2:
-        if (VG_(am_is_valid_for_client)(args[1], JM_N_MALLINFO * sizeof(SizeT), VKI_PROT_READ | VKI_PROT_WRITE))
-            jm_heap_mallinfo(tid, (SizeT *)args[1]);
         return True;
     case JM_REQ_EXIT:
         on_exit_called();
@@ -234,12 +215,8 @@ Bool jm_client_handle_request(ThreadId tid, UWord *args, UWord *result)
         *result = jm_nvtx_call(tid, args[1], args[2], args[3], args[4]);
         return True;
     case JM_REQ_NVTX_LIBRARY:
-        *result = VG_(am_is_valid_for_client)(args[2], args[3], VKI_PROT_READ | VKI_PROT_WRITE) &&
-                  jm_nvtx_library_path(args[1], (HChar *)args[2], args[3]);
+        *result = host_is_writable(args[2], args[3]) && jm_nvtx_library_path(args[1], (HChar *)args[2], args[3]);
         return True;
-    case VG_USERREQ__GDB_MONITOR_COMMAND:
-        *result = monitor_command((HChar *)args[1]);
-        return *result != 0;
     default:
         return tensor_request(tid, args) || jm_cuda_handle_request(tid, args, result);
     }

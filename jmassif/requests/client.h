@@ -5,10 +5,13 @@
 #ifndef JM_CLIENT_H
 #define JM_CLIENT_H
 
-#include "base/compat.h"
+#include "host/types.h"
 
-// VG_(needs_client_requests) callback.
+// Answer a request of the program. False if it is none of ours.
 Bool jm_client_handle_request(ThreadId tid, UWord *args, UWord *result);
+
+// A command of somebody who watches: help, usage, snapshot or peak, or the start of it.
+void jm_client_monitor(const HChar *command);
 
 // Set the function to call when the program has called exit(), after most of its handlers.
 void jm_client_on_exit(void (*called)(void));

@@ -5,9 +5,11 @@
 
 #include "requests/nvtx.h"
 #include "base/client_memory.h"
+#include "base/libc.h"
 #include "base/options.h"
 #include "base/text.h"
 #include "events/region.h"
+#include "host/host.h"
 
 #include "preload/protocol.h"
 
@@ -45,11 +47,11 @@ static UWord n_domains;
 static UWord domain_handle(const HChar *name)
 {
     for (UWord i = 1; i <= n_domains; i++)
-        if (VG_STREQ(domain_names[i], name))
+        if (jm_text_equal(domain_names[i], name))
             return i;
     if (n_domains == MAX_DOMAINS)
         return MAX_DOMAINS;
-    domain_names[++n_domains] = VG_(strdup)("jm.nvtx", name);
+    domain_names[++n_domains] = jm_text_copy("jm.nvtx", name);
     return n_domains;
 }
 
@@ -59,7 +61,7 @@ static const HChar *in_domain(UWord domain, const HChar *text)
     static HChar whole[2 * MAX_TEXT + 2];
     if (domain == 0 || domain > n_domains)
         return text;
-    VG_(snprintf)(whole, sizeof whole, "%s: %s", domain_names[domain], text);
+    jm_format(whole, sizeof whole, "%s: %s", domain_names[domain], text);
     return whole;
 }
 
@@ -113,7 +115,7 @@ static UWord start_range(ThreadId tid, RegionName name)
 static void end_range(UWord range)
 {
     ThreadId tid = range & ((1u << THREAD_BITS) - 1);
-    if (tid < VG_N_THREADS)
+    if (tid < host_n_threads())
         jm_region_end_tagged(tid, range_tag(range));
 }
 
@@ -146,10 +148,10 @@ UWord jm_nvtx_call(ThreadId tid, UWord call, UWord domain, UWord form, UWord arg
 
 Bool jm_nvtx_library_path(Addr inside, HChar *to, SizeT size)
 {
-    const NSegment *segment = VG_(am_find_nsegment)(inside);
-    const HChar *path = segment ? VG_(am_get_filename)(segment) : NULL;
-    if (!jm_options.nvtx || !path || VG_(strlen)(path) >= size)
+    Mapping library;
+    const HChar *path = host_mapping_at(inside, &library) ? library.path : NULL;
+    if (!jm_options.nvtx || !path || strlen(path) >= size)
         return False;
-    VG_(strcpy)(to, path);
+    strcpy(to, path);
     return True;
 }

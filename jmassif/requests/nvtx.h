@@ -7,7 +7,7 @@
 #ifndef JM_NVTX_H
 #define JM_NVTX_H
 
-#include "base/compat.h"
+#include "host/types.h"
 
 // Handle a call that the preload library has forwarded (preload/protocol.h). Return NVTX's result: a level, a range or
 // a handle; 0 for any other call.

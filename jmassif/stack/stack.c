@@ -11,11 +11,13 @@
 #include "stack/stack.h"
 #include "base/options.h"
 #include "base/per_thread.h"
-#include "python/python.h"
 #include "base/stats.h"
-#include "symbols/symbol.h"
-#include "stack/thread.h"
 #include "base/table.h"
+#include "base/text.h"
+#include "host/host.h"
+#include "python/python.h"
+#include "stack/thread.h"
+#include "symbols/symbol.h"
 #include "trace/trace.h"
 #include "unwind/unwind.h"
 
@@ -127,8 +129,8 @@ static void release(ThreadId tid, void *record, ThreadEnd how)
 {
     LastStack *last = record;
     if (last->keys) {
-        VG_(free)(last->keys);
-        VG_(free)(last->nodes);
+        host_free(last->keys);
+        host_free(last->nodes);
     }
 }
 
@@ -144,8 +146,8 @@ static void make_room(LastStack *last, UInt depth)
     if (depth <= last->capacity)
         return;
     last->capacity = depth < 64 ? 64 : depth * 2;
-    last->keys = VG_(realloc)("jm.stack", last->keys, last->capacity * sizeof *last->keys);
-    last->nodes = VG_(realloc)("jm.stack", last->nodes, last->capacity * sizeof *last->nodes);
+    last->keys = host_realloc("jm.stack", last->keys, last->capacity * sizeof *last->keys);
+    last->nodes = host_realloc("jm.stack", last->nodes, last->capacity * sizeof *last->nodes);
 }
 
 // ---- capturing -----------------------------------------------------------------------------------------------
@@ -178,7 +180,7 @@ static void trim(Capture *c, Bool *ignored)
 // Number of outermost frames below main, which are hidden (unless --show-below-main=yes).
 static UInt n_below_main(const LastStack *last, const Capture *c)
 {
-    if (VG_(clo_show_below_main))
+    if (jm_options.show_below_main)
         return 0;
     UInt n = c->end - c->begin;
     if (last->is_whole && last->n_below_main < c->walk.n_same && last->n_below_main < n)
@@ -352,7 +354,7 @@ void jm_stack_capture_base(ThreadId tid, const StackBase *outer, StackBase *base
 {
     Bool ignored;
     base->node = capture(tid, outer, base, &ignored);
-    base->sp = VG_(get_SP)(tid);
+    base->sp = host_sp(tid);
 }
 
 NodeId jm_stack_push_mapped(NodeId node, const HChar *path, Bool is_object)
@@ -440,7 +442,7 @@ Bool jm_stack_has_role(NodeId node, RoleId role)
 {
     while (node) {
         RoleId of_frame = jm_symbol_role(take_frame(&node));
-        if (of_frame && (of_frame == role || VG_STREQ(jm_role_name(of_frame), jm_role_name(role))))
+        if (of_frame && (of_frame == role || jm_text_equal(jm_role_name(of_frame), jm_role_name(role))))
             return True;
     }
     return False;

@@ -6,8 +6,8 @@
 #ifndef JM_STACK_H
 #define JM_STACK_H
 
-#include "base/compat.h"
 #include "attribution/owner.h"
+#include "host/types.h"
 
 typedef UInt NodeId; // starts at 1; 0 means no stack
 

@@ -5,12 +5,19 @@
 // threads.
 
 #include "stack/thread.h"
+#include "base/array.h"
 #include "base/client_memory.h"
+#include "base/kernel.h"
+#include "base/libc.h"
 #include "base/options.h"
 #include "base/per_thread.h"
 #include "base/text.h"
+#include "host/host.h"
 #include "python/thread.h"
 #include "trace/trace.h"
+
+#include <asm/unistd.h>
+#include <sys/prctl.h>
 
 // Limit on threads with frames of their own. A program with a thread per request would fill memory with stacks that are
 // too many to read.
@@ -38,7 +45,7 @@ typedef struct {
 static PerThread threads = JM_PER_THREAD("jm.thread", Thread, NULL);
 static UInt n_threads;
 static FrameId frame_of_further; // for threads beyond the limit
-static XArray *early_names;      // elements are EarlyName
+static Array *early_names;       // elements are EarlyName
 
 static Thread *thread_of(ThreadId tid)
 {
@@ -90,7 +97,7 @@ void jm_thread_hear_names(Bool sees_pages)
 {
     if (!jm_options.threads || !jm_options.python)
         return;
-    for (ThreadId tid = 1; tid < VG_N_THREADS; tid++) {
+    for (ThreadId tid = 1; tid < host_n_threads(); tid++) {
         Thread *t = JM_OF_THREAD(&threads, Thread, tid);
         if (t->number)
             hear_from_python(t, jm_python_thread_name_now(tid, &t->python));
@@ -103,15 +110,15 @@ void jm_thread_hear_names(Bool sees_pages)
 static UInt name_in_kernel(Int kernel_id)
 {
     HChar path[MAX_PATH];
-    VG_(snprintf)(path, sizeof path, "/proc/self/task/%d/comm", kernel_id);
+    jm_format(path, sizeof path, "/proc/self/task/%d/comm", kernel_id);
     HChar *text = jm_text_read_file(path, MAX_PATH);
     if (!text)
         return 0;
-    SizeT n = VG_(strlen)(text);
+    SizeT n = strlen(text);
     while (n && text[n - 1] == '\n')
         text[--n] = 0;
     UInt name = n ? jm_trace_string(text) : 0;
-    VG_(free)(text);
+    host_free(text);
     return name;
 }
 
@@ -128,13 +135,13 @@ static void named_early(Int kernel_id, UInt name)
     if (!name)
         return;
     if (!early_names)
-        early_names = VG_(newXA)(VG_(malloc), "jm.thread", VG_(free), sizeof(EarlyName));
-    VG_(addToXA)(early_names, &early);
+        early_names = jm_array_new("jm.thread", sizeof(EarlyName));
+    jm_array_add(early_names, &early);
 }
 
 static void was_named(Int kernel_id)
 {
-    for (ThreadId tid = 1; tid < VG_N_THREADS; tid++) {
+    for (ThreadId tid = 1; tid < host_n_threads(); tid++) {
         Thread *t = JM_OF_THREAD(&threads, Thread, tid);
         if (t->number && t->kernel_id == kernel_id) {
             hear_from_kernel(t, name_in_kernel(kernel_id));
@@ -152,12 +159,12 @@ void jm_thread_is_created(ThreadId tid)
 void jm_thread_begins(ThreadId tid)
 {
     Thread *t = thread_of(tid);
-    t->kernel_id = VG_(gettid)();
-    for (Word i = early_names ? VG_(sizeXA)(early_names) - 1 : -1; i >= 0; i--) {
-        EarlyName *early = VG_(indexXA)(early_names, i);
+    t->kernel_id = jm_thread_id();
+    for (Word i = early_names ? jm_array_n(early_names) - 1 : -1; i >= 0; i--) {
+        EarlyName *early = jm_array_at(early_names, i);
         if (early->kernel_id == t->kernel_id) {
             hear_from_kernel(t, early->name);
-            VG_(removeIndexXA)(early_names, i);
+            jm_array_remove(early_names, i);
         }
     }
 }
@@ -166,16 +173,16 @@ void jm_thread_begins(ThreadId tid)
 static Int named_by(Addr path_at)
 {
     HChar path[MAX_PATH];
-    if (!jm_read_string(path_at, path, sizeof path) || VG_(strncmp)(path, "/proc/", 6) != 0)
+    if (!jm_read_string(path_at, path, sizeof path) || strncmp(path, "/proc/", 6) != 0)
         return 0;
-    SizeT n = VG_(strlen)(path);
-    if (n < 11 || !VG_STREQ(path + n - 5, "/comm"))
+    SizeT n = strlen(path);
+    if (n < 11 || !jm_text_equal(path + n - 5, "/comm"))
         return 0;
     path[n - 5] = 0;
-    const HChar *whose = VG_(strrchr)(path, '/') + 1;
-    if (VG_STREQ(whose, "thread-self"))
-        return VG_(gettid)();
-    return VG_STREQ(whose, "self") ? VG_(getpid)() : (Int)VG_(strtoll10)(whose, NULL);
+    const HChar *whose = strrchr(path, '/') + 1;
+    if (jm_text_equal(whose, "thread-self"))
+        return jm_thread_id();
+    return jm_text_equal(whose, "self") ? jm_process_id() : (Int)jm_text_number(whose, NULL);
 }
 
 static void opened(Thread *t, Addr path, Int fd)
@@ -187,21 +194,21 @@ static void opened(Thread *t, Addr path, Int fd)
         t->naming_fd = fd;
 }
 
-void jm_thread_after_syscall(ThreadId tid, UInt number, const UWord *args, SysRes res)
+void jm_thread_after_syscall(ThreadId tid, UInt number, const UWord *args, Long res)
 {
     Thread *t = JM_OF_THREAD(&threads, Thread, tid);
-    if (!t->number || sr_isError(res)) // exit comes here too, after the record is zeroed
+    if (!t->number || jm_is_error(res)) // exit comes here too, after the record is zeroed
         return;
     switch (number) {
     case __NR_prctl:
-        if (args[0] == VKI_PR_SET_NAME)
-            hear_from_kernel(t, name_in_kernel(VG_(gettid)()));
+        if (args[0] == PR_SET_NAME)
+            hear_from_kernel(t, name_in_kernel(jm_thread_id()));
         break;
 #if defined(__NR_open)
     case __NR_open:
 #endif
     case __NR_openat:
-        opened(t, args[number == __NR_openat ? 1 : 0], sr_Res(res));
+        opened(t, args[number == __NR_openat ? 1 : 0], res);
         break;
     case __NR_write:
         if (t->naming_id && args[0] == (UWord)t->naming_fd)
@@ -214,9 +221,9 @@ void jm_thread_after_syscall(ThreadId tid, UInt number, const UWord *args, SysRe
 void jm_thread_after_fork_in_child(ThreadId tid)
 {
     Thread *t = thread_of(tid);
-    t->kernel_id = VG_(gettid)();
+    t->kernel_id = jm_thread_id();
     t->naming_id = 0;
     if (early_names)
-        VG_(deleteXA)(early_names);
+        jm_array_delete(early_names);
     early_names = NULL;
 }

@@ -7,7 +7,7 @@
 #ifndef JM_THREAD_H
 #define JM_THREAD_H
 
-#include "base/compat.h"
+#include "host/types.h"
 #include "symbols/symbol.h"
 
 // The thread's frame, made on first use.
@@ -19,7 +19,7 @@ void jm_thread_runs_python(ThreadId tid);
 // Events of threads. Calls are optional without --threads=yes.
 void jm_thread_is_created(ThreadId tid); // called in the creating thread
 void jm_thread_begins(ThreadId tid);     // called in the new thread
-void jm_thread_after_syscall(ThreadId tid, UInt number, const UWord *args, SysRes res);
+void jm_thread_after_syscall(ThreadId tid, UInt number, const UWord *args, Long res);
 void jm_thread_after_fork_in_child(ThreadId tid);
 
 // Record Python names that changed since the threads last allocated. Call it before a snapshot.

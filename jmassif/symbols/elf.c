@@ -5,6 +5,9 @@
 
 #include "symbols/elf.h"
 #include "base/client_memory.h"
+#include "base/libc.h"
+#include "base/text.h"
+#include "host/host.h"
 #include "symbols/file_pages.h"
 
 #include <elf.h>
@@ -19,18 +22,20 @@
 // there is no such mapping.
 static Addr elf_header(Addr inside)
 {
-    const NSegment *here = VG_(am_find_nsegment)(inside);
-    if (!here || here->kind != SkFileC)
+    Mapping here;
+    if (!host_mapping_at(inside, &here) || here.as != MAPPED_FILE || !here.is_programs)
         return 0;
-    ULong dev = here->dev, ino = here->ino;
-    for (UInt i = 0; here && i < MAX_SEGMENTS; i++) {
-        if (here->kind == SkFileC && here->dev == dev && here->ino == ino && here->offset == 0) {
+    const ULong device = here.device, inode = here.inode;
+    for (UInt i = 0; i < MAX_SEGMENTS; i++) {
+        if (here.as == MAPPED_FILE && here.device == device && here.inode == inode && here.offset == 0) {
             Elf64_Ehdr header;
             Bool is_object =
-                jm_read_bytes(here->start, &header, sizeof header) && VG_(memcmp)(header.e_ident, ELFMAG, SELFMAG) == 0;
-            return is_object ? here->start : 0;
+                jm_read_bytes(here.start, &header, sizeof header) && memcmp(header.e_ident, ELFMAG, SELFMAG) == 0;
+            return is_object ? here.start : 0;
         }
-        here = here->start ? VG_(am_find_nsegment)(here->start - 1) : NULL;
+        if (!here.start)
+            break;
+        host_mapping_at(here.start - 1, &here); // a mapping, or a gap
     }
     return 0;
 }
@@ -122,7 +127,7 @@ Addr jm_find_dynamic_symbol(Addr inside, const HChar *name)
         if (!jm_read_bytes(symbols + (Addr)i * sizeof symbol, &symbol, sizeof symbol))
             return 0;
         if (symbol.st_value && symbol.st_shndx != SHN_UNDEF &&
-            jm_read_string(strings + symbol.st_name, found, sizeof found) && VG_STREQ(found, name))
+            jm_read_string(strings + symbol.st_name, found, sizeof found) && jm_text_equal(found, name))
             return symbol.st_value + bias;
     }
     return 0;
@@ -161,8 +166,9 @@ void jm_elf_forget(void)
 
 static UnwindTable find_unwind_table(Addr ip)
 {
-    const NSegment *code = VG_(am_find_nsegment)(ip);
-    UnwindTable found = {.start = code->start, .end = code->end + 1};
+    Mapping code;
+    host_mapping_at(ip, &code);
+    UnwindTable found = {.start = code.start, .end = code.end};
     Addr bias, table;
     EhFrameHeader header;
     if (find_segment(elf_header(ip), PT_GNU_EH_FRAME, &bias, &table) && jm_read_bytes(table, &header, sizeof header) &&

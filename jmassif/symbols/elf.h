@@ -7,7 +7,7 @@
 #ifndef JM_ELF_H
 #define JM_ELF_H
 
-#include "base/compat.h"
+#include "host/types.h"
 
 // Return the address of a dynamic symbol of the object file mapped around `inside`; 0 if the file does not export it.
 Addr jm_find_dynamic_symbol(Addr inside, const HChar *name);

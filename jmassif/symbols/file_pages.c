@@ -4,6 +4,10 @@
 
 #include "symbols/file_pages.h"
 #include "base/kernel.h"
+#include "host/host.h"
+
+#include <asm/unistd.h>
+#include <fcntl.h>
 
 // The kernel maps up to 64 KiB of a file around each newly touched page. At this rate unreleased pages stay a few
 // megabytes, and reading released pages again has no measurable cost.
@@ -26,15 +30,15 @@ void jm_looked_at(Addr start, Addr end)
                 ranges[i].end = end;
             return;
         }
-    const NSegment *segment = VG_(am_find_nsegment)(start);
-    if (!segment || segment->kind != SkFileC)
+    Mapping mapping;
+    if (!host_mapping_at(start, &mapping) || mapping.as != MAPPED_FILE || !mapping.is_programs)
         return;
     if (n_ranges == N_RANGES)
         jm_looked_at_let_go();
     ranges[n_ranges].start = start;
     ranges[n_ranges].end = end;
-    ranges[n_ranges].dev = segment->dev;
-    ranges[n_ranges].ino = segment->ino;
+    ranges[n_ranges].dev = mapping.device;
+    ranges[n_ranges].ino = mapping.inode;
     n_ranges++;
 }
 
@@ -49,17 +53,17 @@ static Bool is_as_in_file(Int pagemap, Addr start, Addr end)
 {
     static ULong entries[512];
     for (Addr at = start; at < end;) {
-        UWord n = (end - at) / VKI_PAGE_SIZE;
+        UWord n = (end - at) / HOST_PAGE_BYTES;
         if (n > sizeof entries / sizeof *entries)
             n = sizeof entries / sizeof *entries;
         Long got = jm_kernel_call(__NR_pread64, pagemap, (UWord)entries, n * sizeof *entries,
-                                  at / VKI_PAGE_SIZE * sizeof *entries, 0);
+                                  at / HOST_PAGE_BYTES * sizeof *entries, 0);
         if (got != (Long)(n * sizeof *entries))
             return False;
         for (UWord i = 0; i < n; i++)
             if (entries[i] >> BIT_SWAPPED & 1 || (entries[i] >> BIT_PRESENT & 1 && !(entries[i] >> BIT_FILE & 1)))
                 return False;
-        at += n * VKI_PAGE_SIZE;
+        at += n * HOST_PAGE_BYTES;
     }
     return True;
 }
@@ -69,20 +73,20 @@ void jm_looked_at_let_go(void)
     n_looks = 0;
     if (!n_ranges)
         return;
-    SysRes opened = VG_(open)("/proc/self/pagemap", VKI_O_RDONLY, 0);
-    for (UInt i = 0; i < n_ranges && !sr_isError(opened); i++) {
+    Int opened = jm_open("/proc/self/pagemap", O_RDONLY, 0);
+    for (UInt i = 0; i < n_ranges && !jm_is_error(opened); i++) {
         // Another mapping may have replaced this one.
-        const NSegment *segment = VG_(am_find_nsegment)(ranges[i].start);
-        if (!segment || segment->kind != SkFileC || segment->hasW || segment->dev != ranges[i].dev ||
-            segment->ino != ranges[i].ino)
+        Mapping now;
+        if (!host_mapping_at(ranges[i].start, &now) || now.as != MAPPED_FILE || !now.is_programs || now.is_writable ||
+            now.device != ranges[i].dev || now.inode != ranges[i].ino)
             continue;
         // Keep partial pages at both ends: the program may need the rest of them.
-        Addr start = VG_PGROUNDUP(ranges[i].start);
-        Addr end = ranges[i].end <= segment->end ? VG_PGROUNDDN(ranges[i].end) : segment->end + 1;
-        if (start < end && is_as_in_file((Int)sr_Res(opened), start, end))
+        Addr start = HOST_PAGE_UP(ranges[i].start);
+        Addr end = ranges[i].end < now.end ? HOST_PAGE_DOWN(ranges[i].end) : now.end;
+        if (start < end && is_as_in_file(opened, start, end))
             jm_kernel_let_go(start, end - start);
     }
-    if (!sr_isError(opened))
-        VG_(close)((Int)sr_Res(opened));
+    if (!jm_is_error(opened))
+        jm_close(opened);
     n_ranges = 0;
 }

@@ -8,7 +8,7 @@
 #ifndef JM_LOOKED_AT_H
 #define JM_LOOKED_AT_H
 
-#include "base/compat.h"
+#include "host/types.h"
 
 // Note that the recorder has read [start, end), in the file mapping that holds `start`.
 void jm_looked_at(Addr start, Addr end);

@@ -5,31 +5,36 @@
 // this.
 
 #include "symbols/source.h"
+#include "base/array.h"
+#include "base/kernel.h"
 #include "base/options.h"
 #include "base/sha256.h"
 #include "base/stats.h"
 #include "trace/trace.h"
 
+#include <fcntl.h>
+#include <sys/stat.h>
+
 #define MOST_BYTES (4u << 20) // a reader accepts no more
 
-static XArray *seen; // string ids (UInt)
+static Array *seen; // string ids (UInt)
 
 static Bool is_new(UInt string)
 {
     if (!seen)
-        seen = VG_(newXA)(VG_(malloc), "jm.source", VG_(free), sizeof(UInt));
+        seen = jm_array_new("jm.source", sizeof(UInt));
     // Search backwards: functions of one module appear together.
-    for (Word i = VG_(sizeXA)(seen) - 1; i >= 0; i--)
-        if (*(UInt *)VG_(indexXA)(seen, i) == string)
+    for (Word i = jm_array_n(seen) - 1; i >= 0; i--)
+        if (*(UInt *)jm_array_at(seen, i) == string)
             return False;
-    VG_(addToXA)(seen, &string);
+    jm_array_add(seen, &string);
     return True;
 }
 
 static Bool is_regular(Int fd)
 {
-    struct vg_stat status;
-    return VG_(fstat)(fd, &status) == 0 && VKI_S_ISREG(status.mode) && (ULong)status.size <= MOST_BYTES;
+    FileStatus status;
+    return jm_file_status(fd, &status) && S_ISREG(status.mode) && (ULong)status.size <= MOST_BYTES;
 }
 
 void jm_source_seen(const HChar *path, UInt string)
@@ -37,20 +42,20 @@ void jm_source_seen(const HChar *path, UInt string)
     // A hash would identify users who have the same file.
     if (jm_options.anonymize || !path || !is_new(string))
         return;
-    SysRes opened = VG_(open)(path, VKI_O_RDONLY | VKI_O_NONBLOCK, 0);
-    if (sr_isError(opened))
+    Int opened = jm_open(path, O_RDONLY | O_NONBLOCK, 0);
+    if (jm_is_error(opened))
         return;
-    Int fd = (Int)sr_Res(opened);
+    Int fd = opened;
     static Sha256 hash;
     static UChar piece[16384];
     SizeT n_read = 0;
     Int n = is_regular(fd) ? 1 : -1;
     for (jm_sha256_begin(&hash); n > 0 && n_read <= MOST_BYTES; n_read += n > 0 ? n : 0) {
-        n = VG_(read)(fd, piece, sizeof piece);
+        n = jm_read(fd, piece, sizeof piece);
         if (n > 0)
             jm_sha256_add(&hash, piece, n);
     }
-    VG_(close)(fd);
+    jm_close(fd);
     if (n != 0)
         return;
     HChar hex[JM_SHA256_HEX + 1];
@@ -60,6 +65,6 @@ void jm_source_seen(const HChar *path, UInt string)
 
 void jm_source_stats(void)
 {
-    UInt n = seen ? VG_(sizeXA)(seen) : 0;
+    UInt n = seen ? jm_array_n(seen) : 0;
     jm_stats_row("jm.source", "files of the program's own code", n, n * sizeof(UInt));
 }

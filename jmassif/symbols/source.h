@@ -6,7 +6,7 @@
 #ifndef JM_SOURCE_H
 #define JM_SOURCE_H
 
-#include "base/compat.h"
+#include "host/types.h"
 
 // Write the file's hash on the first call for `string`, the path's id in the trace. An unreadable file gets no hash.
 void jm_source_seen(const HChar *path, UInt string);

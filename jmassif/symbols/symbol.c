@@ -4,12 +4,16 @@
 // addresses share one. The core's strings last only until its next query, so each is copied.
 
 #include "symbols/symbol.h"
-#include "symbols/source.h"
-#include "symbols/elf.h"
+#include "base/array.h"
 #include "base/clock.h"
+#include "base/libc.h"
 #include "base/options.h"
 #include "base/stats.h"
 #include "base/table.h"
+#include "base/text.h"
+#include "host/host.h"
+#include "symbols/elf.h"
+#include "symbols/source.h"
 #include "trace/trace.h"
 
 typedef struct {
@@ -35,8 +39,8 @@ static Table locations = JM_TABLE("jm.location", Location);
 static Index location_index = JM_INDEX("jm.location");
 static Table frames = JM_TABLE("jm.frame", Frame);
 static Index frame_index = JM_INDEX("jm.frame");
-static UInt n_inlined;  // entries in all locations' lists
-static XArray *objects; // executable file mappings (CodeObject)
+static UInt n_inlined; // entries in all locations' lists
+static Array *objects; // executable file mappings (CodeObject)
 static UInt n_untold;
 static void (*object_callback)(const HChar *soname, const HChar *path, Addr code);
 
@@ -45,10 +49,10 @@ static ULong location_hash_of(UInt id)
     return jm_hash(((Location *)jm_table_at(&locations, id))->ip);
 }
 
-static Bool is_named_in(const XArray *names, const HChar *function)
+static Bool is_named_in(const Array *names, const HChar *function)
 {
-    for (Word i = 0; function && i < VG_(sizeXA)(names); i++)
-        if (VG_STREQ(*(HChar **)VG_(indexXA)(names, i), function))
+    for (Word i = 0; function && i < jm_array_n(names); i++)
+        if (jm_text_equal(*(HChar **)jm_array_at(names, i), function))
             return True;
     return False;
 }
@@ -111,152 +115,52 @@ static FrameId intern_frame(HChar type, const HChar *function, const HChar *obje
 
 #define MAX_INLINED 64 // per address; calls further out are dropped
 
-static void add_frame(Location *at, FrameId *ids, HChar type, const HChar *function, const HChar *object,
-                      const HChar *soname, const HChar *file, UInt line, Addr ip)
-{
-    at->is_allocator = at->is_allocator || is_named_in(jm_options.alloc_fns, function);
-    at->is_ignored = at->is_ignored || is_named_in(jm_options.ignore_fns, function);
-    at->is_evaluator = at->is_evaluator || (function && VG_(strncmp)(function, "_PyEval_EvalFrameDefault", 24) == 0);
-    if (at->n_frames < MAX_INLINED)
-        ids[at->n_frames++] = intern_frame(type, function, object, soname, file, line, ip);
-}
-
-// Split "0xADDR: FUNCTION (FILE:LINE)" in place. The core describes inlined calls in no other form.
-static Bool split_description(HChar *text, HChar **function, HChar **file, UInt *line)
-{
-    *function = VG_(strstr)(text, ": ");
-    HChar *open = VG_(strrchr)(text, '(');
-    if (!*function || !open || open < *function + 3)
-        return False;
-    *function += 2;
-    open[-1] = 0;
-    *file = NULL;
-    *line = 0;
-    if (VG_(strncmp)(open, "(in ", 4) == 0)
-        return True; // the object's name instead of a source line
-    *file = open + 1;
-    HChar *close = VG_(strrchr)(*file, ')');
-    HChar *colon = VG_(strrchr)(*file, ':');
-    if (close)
-        *close = 0;
-    if (colon) {
-        *colon = 0;
-        *line = VG_(strtoull10)(colon + 1, NULL);
-    }
-    return True;
-}
-
-// Add frames of the calls inlined at `ip`, innermost first, then of the function that contains them. False if no call
-// was inlined.
-static Bool add_inlined(Location *at, FrameId *ids, DiEpoch epoch, Addr ip, const HChar *object, const HChar *soname)
-{
-    InlIPCursor *cursor = VG_(new_IIPC)(epoch, ip);
-    if (!cursor)
-        return False;
-    Bool any = False;
-    HChar *held = NULL;
-    for (;;) {
-        const HChar *described = VG_(describe_IP)(epoch, ip, cursor);
-        HChar *now = VG_(strdup)("jm.symbol", described);
-        if (!VG_(next_IIPC)(cursor)) {
-            held = now; // the containing function
-            break;
-        }
-        HChar *function, *file;
-        UInt line;
-        if (split_description(now, &function, &file, &line))
-            add_frame(at, ids, 'i', function, object, soname, file, line, ip);
-        any = True;
-        VG_(free)(now);
-    }
-    VG_(delete_IIPC)(cursor);
-    HChar *function, *file;
-    UInt line;
-    if (any && split_description(held, &function, &file, &line))
-        add_frame(at, ids, 'n', function, object, soname, file, line, ip);
-    else
-        any = False;
-    VG_(free)(held);
-    return any;
-}
-
-// The name of the function at `ip`, or NULL. The caller frees it.
-static HChar *function_name(DiEpoch epoch, Addr ip)
-{
-    const HChar *text;
-    if (!VG_(get_fnname)(epoch, ip, &text))
-        return NULL;
-    HChar *function = VG_(strdup)("jm.symbol", text);
-    // Cut off the symbol's version (dlopen@@GLIBC_2.34): it is not part of the function's name.
-    HChar *version = VG_(strchr)(function, '@');
-    if (version && version != function)
-        *version = 0;
-    return function;
-}
-
-// The source file and line of `ip`; NULL if unknown. The caller frees the path.
-static HChar *source_line(DiEpoch epoch, Addr ip, UInt *line)
-{
-    const HChar *file, *directory;
-    *line = 0;
-    if (!VG_(get_filename_linenum)(epoch, ip, &file, &directory, line))
-        return NULL;
-    // Both strings belong to the debug info, so copy them before its next query.
-    HChar *path = VG_(malloc)("jm.symbol", VG_(strlen)(file) + VG_(strlen)(directory) + 2);
-    VG_(sprintf)(path, "%s%s%s", directory, *directory ? "/" : "", file);
-    return path;
-}
-
-static void free_if_any(HChar *text)
-{
-    if (text)
-        VG_(free)(text);
-}
-
 Bool jm_symbol_is_preload_library(const HChar *path)
 {
-    return VG_(strncmp)(VG_(basename)(path), "vgpreload_", 10) == 0;
+    return strncmp(jm_text_file_name(path), "vgpreload_", 10) == 0;
+}
+
+// An address whose functions are being named.
+typedef struct {
+    Location *at;
+    FrameId *ids;
+    const HChar *object, *soname;
+} Naming;
+
+static void name_function(void *context, const HostFrame *frame)
+{
+    const Naming *n = context;
+    Location *at = n->at;
+    const HChar *function = frame->function;
+    at->is_allocator = at->is_allocator || is_named_in(jm_options.alloc_fns, function);
+    at->is_ignored = at->is_ignored || is_named_in(jm_options.ignore_fns, function);
+    at->is_evaluator = at->is_evaluator || (function && strncmp(function, "_PyEval_EvalFrameDefault", 24) == 0);
+    at->is_below_main = at->is_below_main || (function && !frame->is_inlined && host_is_below_main(function));
+    if (at->n_frames < MAX_INLINED)
+        n->ids[at->n_frames++] = intern_frame(frame->is_inlined ? 'i' : 'n', function, n->object, n->soname,
+                                              frame->file, frame->line, at->ip);
 }
 
 static void symbolise(Location *at, Addr ip)
 {
-    DiEpoch epoch = VG_(current_DiEpoch)();
-    const HChar *text;
+    const HChar *path, *soname_seen;
     FrameId ids[MAX_INLINED];
     at->ip = ip;
-
-    HChar *object = NULL, *soname = NULL, *function = NULL;
-    if (VG_(get_objname)(epoch, ip, &text)) {
-        object = VG_(strdup)("jm.symbol", text);
-        at->has_object = True;
-        DebugInfo *di = VG_(find_DebugInfo)(epoch, ip);
-        text = di ? VG_(DebugInfo_get_soname)(di) : NULL;
-        if (text)
-            soname = VG_(strdup)("jm.symbol", text);
-    }
+    host_object_at(ip, &path, &soname_seen);
+    HChar *object = jm_text_copy("jm.symbol", path), *soname = jm_text_copy("jm.symbol", soname_seen);
+    at->has_object = object != NULL;
+    at->is_below_main = !object;
     at->is_allocator = object && jm_symbol_is_preload_library(object);
-
-    if (at->is_allocator || !add_inlined(at, ids, epoch, ip, object, soname)) {
-        UInt line;
-        function = function_name(epoch, ip);
-        HChar *file = source_line(epoch, ip, &line);
-        add_frame(at, ids, 'n', function, object, soname, file, line, ip);
-        free_if_any(file);
-    }
-    // The core renames start-up functions that it knows by their full names. VG_(get_fnname_kind) also knows those with
-    // the version cut off above.
-    at->is_below_main =
-        !object ||
-        (function && (VG_STREQ(function, "(below main)") || VG_(get_fnname_kind)(function) == Vg_FnNameBelowMain));
+    Naming naming = {at, ids, object, soname};
+    host_frames_at(ip, !at->is_allocator, name_function, &naming);
     at->frame = ids[0];
     if (at->n_frames > 1) {
-        at->inlined = VG_(malloc)("jm.symbol", at->n_frames * sizeof *ids);
-        VG_(memcpy)(at->inlined, ids, at->n_frames * sizeof *ids);
+        at->inlined = host_alloc("jm.symbol", at->n_frames * sizeof *ids);
+        memcpy(at->inlined, ids, at->n_frames * sizeof *ids);
         n_inlined += at->n_frames;
     }
-    free_if_any(object);
-    free_if_any(soname);
-    free_if_any(function);
+    host_free(object);
+    host_free(soname);
 }
 
 // Direct-mapped cache of locations: one load instead of four dependent ones.
@@ -268,9 +172,9 @@ static void symbolise_again(Location *at)
     Addr ip = at->ip;
     if (at->inlined) {
         n_inlined -= at->n_frames;
-        VG_(free)(at->inlined);
+        host_free(at->inlined);
     }
-    VG_(memset)(at, 0, sizeof *at);
+    memset(at, 0, sizeof *at);
     symbolise(at, ip);
 }
 
@@ -364,55 +268,38 @@ static void add_preload(Addr start, SizeT bytes)
 
 void jm_symbol_object_mapped(Addr start, SizeT bytes)
 {
-    const NSegment *segment = VG_(am_find_nsegment)(start);
-    if (!segment || segment->kind != SkFileC)
+    Mapping mapping;
+    if (!host_mapping_at(start, &mapping) || mapping.as != MAPPED_FILE || !mapping.is_programs)
         return;
     // Skip the tool's own file: one page of it, the core's trampolines, is mapped executable for the program.
-    const HChar *path = VG_(am_get_filename)(segment);
-    if (path && VG_(string_match)("jmassif-*-linux", VG_(basename)(path)))
+    const HChar *path = mapping.path;
+    if (path && jm_text_fits("jmassif-*-linux", 0, jm_text_file_name(path)))
         return;
     if (path && jm_symbol_is_preload_library(path))
         add_preload(start, bytes);
     if (!objects)
-        objects = VG_(newXA)(VG_(malloc), "jm.objects", VG_(free), sizeof(CodeObject));
+        objects = jm_array_new("jm.objects", sizeof(CodeObject));
     CodeObject object = {start, start + bytes, jm_clock_cached(), False};
-    VG_(addToXA)(objects, &object);
+    jm_array_add(objects, &object);
     n_untold++;
-}
-
-// The core's debug info for the object; NULL until the core has seen all of its mappings. Search by text address: the
-// mapping may start with the procedure linkage table, which the core does not count as text.
-static const DebugInfo *debug_info_of(const CodeObject *object)
-{
-    for (const DebugInfo *di = VG_(next_DebugInfo)(NULL); di; di = VG_(next_DebugInfo)(di)) {
-        Addr text = VG_(DebugInfo_get_text_avma)(di);
-        if (text >= object->start && text < object->end)
-            return di;
-    }
-    return NULL;
 }
 
 void jm_symbol_tell_objects(Bool all)
 {
-    for (Word i = 0; n_untold && i < VG_(sizeXA)(objects); i++) {
-        CodeObject *object = VG_(indexXA)(objects, i);
+    for (Word i = 0; n_untold && i < jm_array_n(objects); i++) {
+        CodeObject *object = jm_array_at(objects, i);
         if (object->is_told)
             continue;
-        const DebugInfo *di = debug_info_of(object);
-        if (!di && !all)
+        const HChar *soname = NULL;
+        if (!host_knows_object(object->start, object->end, &soname) && !all)
             continue;
         object->is_told = True;
         n_untold--;
-        const NSegment *segment = VG_(am_find_nsegment)(object->start);
-        const HChar *path = segment ? VG_(am_get_filename)(segment) : NULL;
-        if (!path)
+        Mapping mapping;
+        if (!host_mapping_at(object->start, &mapping) || !mapping.path)
             continue;
-        const HChar *soname = di ? VG_(DebugInfo_get_soname)(di) : NULL;
-        // The core reports a missing soname as NONE.
-        if (VG_STREQ(soname, "NONE"))
-            soname = NULL;
-        jm_trace_object(object->time, object->start, object->end - object->start, soname, path);
-        object_callback(soname, path, object->start);
+        jm_trace_object(object->time, object->start, object->end - object->start, soname, mapping.path);
+        object_callback(soname, mapping.path, object->start);
     }
 }
 
@@ -423,20 +310,20 @@ void jm_symbol_forget(Addr start, SizeT bytes)
         if (at->ip >= start && at->ip < start + bytes)
             at->is_forgotten = True;
     }
-    VG_(memset)(recent, 0, sizeof recent);
+    memset(recent, 0, sizeof recent);
 }
 
 Bool jm_symbol_unmapped(Addr start, SizeT bytes)
 {
     Bool was_code = False;
-    for (Word i = objects ? VG_(sizeXA)(objects) - 1 : -1; i >= 0; i--) {
-        CodeObject *object = VG_(indexXA)(objects, i);
+    for (Word i = objects ? jm_array_n(objects) - 1 : -1; i >= 0; i--) {
+        CodeObject *object = jm_array_at(objects, i);
         if (object->start < start + bytes && start < object->end) {
             if (object->is_told)
                 jm_trace_object_end(jm_clock_cached(), object->start);
             else
                 n_untold--;
-            VG_(removeIndexXA)(objects, i);
+            jm_array_remove(objects, i);
             was_code = True;
         }
     }

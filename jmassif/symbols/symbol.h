@@ -7,8 +7,8 @@
 #ifndef JM_SYMBOL_H
 #define JM_SYMBOL_H
 
-#include "base/compat.h"
 #include "attribution/owner.h"
+#include "host/types.h"
 
 typedef UInt FrameId;
 

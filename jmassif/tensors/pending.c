@@ -5,16 +5,19 @@
 // a stack without the pass's frames.
 
 #include "tensors/pending.h"
-#include "ledger/account.h"
-#include "base/clock.h"
 #include "attribution/owner.h"
-#include "calls/scope.h"
+#include "base/clock.h"
+#include "base/map.h"
 #include "base/stats.h"
+#include "base/text.h"
+#include "calls/scope.h"
+#include "host/host.h"
+#include "ledger/account.h"
 #include "trace/trace.h"
 
 typedef struct LiveTensor {
-    struct LiveTensor *next; // VgHashNode
-    UWord key;               // VgHashNode: address
+    struct LiveTensor *next; // MapNode
+    UWord key;               // MapNode: address
     ULong bytes;
     ULong born;        // jm_ledger_n_changes()
     AccountId made_as; // the account that its stack implies
@@ -26,7 +29,7 @@ typedef struct LiveTensor {
     Bool is_waiting;
 } LiveTensor;
 
-static VgHashTable *tensors;
+static Map *tensors;
 static LiveTensor *newest_waiting;
 static UInt n_waiting;
 static ULong n_made;
@@ -34,7 +37,7 @@ static void (*hear_program)(void);
 
 static UInt n_tensors(void)
 {
-    return tensors ? VG_(HT_count_nodes)(tensors) : 0;
+    return tensors ? jm_map_n(tensors) : 0;
 }
 
 static void wait_for_end(LiveTensor *t)
@@ -101,16 +104,16 @@ void jm_pending_made(Addr address, ULong bytes, AccountId account, MoveBlock mov
     if (n_waiting)
         settle(node);
     if (!tensors)
-        tensors = VG_(HT_construct)("jm.pending");
+        tensors = jm_map_new("jm.pending");
     jm_pending_forget(address);
-    LiveTensor *t = VG_(calloc)("jm.pending", 1, sizeof *t);
+    LiveTensor *t = host_alloc_zeroed("jm.pending", 1, sizeof *t);
     t->key = address;
     t->bytes = bytes;
     t->born = jm_ledger_n_changes();
     t->made_as = t->account = account;
     t->rule = jm_stack_role(node);
     t->move = move;
-    VG_(HT_add_node)(tensors, t);
+    jm_map_add(tensors, t);
     n_made++;
     if (jm_role_is_survivors(t->rule))
         wait_for_end(t);
@@ -125,7 +128,7 @@ static void settle_at(ThreadId tid)
 
 void jm_pending_ends(ThreadId tid, Addr address)
 {
-    const LiveTensor *t = tensors ? VG_(HT_lookup)(tensors, address) : NULL;
+    const LiveTensor *t = tensors ? jm_map_find(tensors, address) : NULL;
     if (t && t->is_waiting)
         settle_at(tid);
     jm_pending_forget(address);
@@ -133,11 +136,11 @@ void jm_pending_ends(ThreadId tid, Addr address)
 
 void jm_pending_forget(Addr address)
 {
-    LiveTensor *t = tensors ? VG_(HT_remove)(tensors, address) : NULL;
+    LiveTensor *t = tensors ? jm_map_remove(tensors, address) : NULL;
     if (!t)
         return;
     wait_no_more(t);
-    VG_(free)(t);
+    host_free(t);
 }
 
 void jm_pending_on_settled(void (*hear)(void))
@@ -177,8 +180,7 @@ static void each_tensor(void (*use)(LiveTensor *t, UInt complete), UInt complete
 {
     if (!n_tensors())
         return;
-    VG_(HT_ResetIter)(tensors);
-    for (LiveTensor *t = VG_(HT_Next)(tensors); t; t = VG_(HT_Next)(tensors))
+    for (LiveTensor *t = NULL; (t = jm_map_next(tensors, t));)
         use(t, complete);
 }
 
@@ -194,7 +196,7 @@ void jm_pending_hear_begin(void)
 
 Bool jm_pending_hear(Addr address, HeardRole role)
 {
-    LiveTensor *t = tensors && address ? VG_(HT_lookup)(tensors, address) : NULL;
+    LiveTensor *t = tensors && address ? jm_map_find(tensors, address) : NULL;
     if (t && t->heard < role)
         t->heard = role;
     return t != NULL;
@@ -209,7 +211,7 @@ static const HChar *role_unheard(HeardRole by_rule)
 static HeardRole role_by_rule(const LiveTensor *t)
 {
     for (UInt role = HEARD_OPTIMIZER; role <= HEARD_PARAMETER; role++)
-        if (VG_STREQ(jm_role_name(t->rule), heard_names[role]))
+        if (jm_text_equal(jm_role_name(t->rule), heard_names[role]))
             return role;
     return HEARD_NOTHING;
 }

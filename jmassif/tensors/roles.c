@@ -9,8 +9,8 @@
 #include "tensors/roles.h"
 #include "base/clock.h"
 #include "base/stats.h"
-#include "tensors/pending.h"
 #include "python/objects.h"
+#include "tensors/pending.h"
 #include "tensors/torch_layout.h"
 
 // Classes that give tensors a role, as bits.

@@ -9,7 +9,7 @@
 #ifndef JM_TORCH_ROLES_H
 #define JM_TORCH_ROLES_H
 
-#include "base/compat.h"
+#include "host/types.h"
 
 // Walks the objects at a mark, a requested snapshot or the program's end. Roles that are not observed are withdrawn.
 void jm_torch_hear_roles(void);

@@ -7,6 +7,7 @@
 
 #include "tensors/torch_layout.h"
 #include "base/client_memory.h"
+#include "base/libc.h"
 
 #define PYTHON_HEAD 16 // bytes of PyObject_HEAD
 #define DATA_DEVICE 24 // offset in c10::DataPtr: after the pointer, its context and its deleter
@@ -51,7 +52,7 @@ static UInt head_bytes(Addr impl)
 
 void jm_torch_read(Addr impl, TorchTensor *tensor)
 {
-    VG_(memset)(tensor, 0, sizeof *tensor);
+    memset(tensor, 0, sizeof *tensor);
     const UInt head = head_bytes(impl);
     const Addr storage = head ? word_at(impl + head) : 0;
     if (is_object(storage)) {

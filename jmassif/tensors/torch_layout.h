@@ -6,7 +6,7 @@
 #ifndef JM_TORCH_LAYOUT_H
 #define JM_TORCH_LAYOUT_H
 
-#include "base/compat.h"
+#include "host/types.h"
 
 typedef struct {
     Bool has_storage; // False for sparse tensors, which consist of other tensors

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
 // Formats the trace's records; see trace.h. Fields are formatted by hand into the file's buffer: every snapshot and
-// large block comes here, and VG_(fprintf) would format slowly and flush far too often.
+// large block comes here, and a general formatter would format slowly and flush far too often.
 
 #include "trace/trace.h"
+#include "base/libc.h"
 #include "base/options.h"
 #include "base/stats.h"
 #include "base/table.h"
-#include "base/text.h"
+#include "host/host.h"
 #include "trace/records.h"
 
 // ---- fields --------------------------------------------------------------------------------------------------
@@ -75,7 +76,7 @@ static void put_sint(Long value)
         HChar *space = cursor;
         while (*--space != ' ')
             ;
-        VG_(memmove)(space + 2, space + 1, cursor - space - 1);
+        memmove(space + 2, space + 1, cursor - space - 1);
         space[1] = '-';
         cursor++;
     } else {
@@ -116,7 +117,7 @@ static void end_with_text(const HChar *text)
     *cursor++ = ' ';
     jm_trace_written(cursor);
     // At most four bytes per byte, and the end of the line.
-    cursor = jm_trace_room(text ? VG_(strlen)(text) * 4 + 1 : 1);
+    cursor = jm_trace_room(text ? strlen(text) * 4 + 1 : 1);
     for (; text && *text; text++) {
         UChar c = *text;
         if (c < 0x20 || c == 0x7f || c == '\\') {
@@ -178,13 +179,13 @@ UInt jm_trace_string(const HChar *text)
 static const HChar *shown(const HChar *paths)
 {
     static HChar short_form[4096];
-    const HChar *home = jm_options.anonymize && paths ? VG_(getenv)("HOME") : NULL;
-    SizeT n = home ? VG_(strlen)(home) : 0;
-    if (n < 2 || !VG_(strstr)(paths, home))
+    const HChar *home = jm_options.anonymize && paths ? host_environment("HOME") : NULL;
+    SizeT n = home ? strlen(home) : 0;
+    if (n < 2 || !strstr(paths, home))
         return paths;
     SizeT at = 0;
     while (*paths && at + 1 < sizeof short_form) {
-        Bool is_home = VG_(strncmp)(paths, home, n) == 0;
+        Bool is_home = strncmp(paths, home, n) == 0;
         short_form[at++] = is_home ? '~' : *paths;
         paths += is_home ? n : 1;
     }
@@ -276,7 +277,7 @@ static void write_rows(Held *held)
     row_record = 0;
     HChar *line = jm_trace_room(n + 2);
     line[0] = held->record;
-    VG_(memcpy)(line + 1, held->rows, n);
+    memcpy(line + 1, held->rows, n);
     line[n + 1] = '\n';
     jm_trace_written(line + n + 2);
 }
@@ -307,7 +308,7 @@ static void end_held(Held *held)
 void jm_trace_node(UInt id, UInt parent, UInt frame)
 {
     static UInt n_nodes;
-    tl_assert(id == ++n_nodes);
+    jm_assert(id == ++n_nodes);
     begin_held(&held_nodes);
     if (parent != id - 1)
         put_sint(-(Long)(id - parent));
@@ -334,7 +335,7 @@ void jm_trace_account(UInt id, UInt node, Kind kind, OwnerId owner, const HChar 
 {
     static UInt n_accounts;
     static UInt last_node;
-    tl_assert(id == ++n_accounts);
+    jm_assert(id == ++n_accounts);
     UInt type = account_type(kind, owner, owner_name);
     begin_held(&held_accounts);
     put_sint((Long)node - last_node);

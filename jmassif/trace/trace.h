@@ -7,8 +7,8 @@
 #ifndef JM_TRACE_H
 #define JM_TRACE_H
 
-#include "base/compat.h"
 #include "attribution/kind.h"
+#include "host/types.h"
 #include "trace/trace_file.h"
 
 // Returns a string's id, the same for the same text, and 0 for NULL. With --anonymize=yes the path functions replace

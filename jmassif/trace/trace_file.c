@@ -5,10 +5,20 @@
 
 #include "trace/trace_file.h"
 #include "base/kernel.h"
+#include "base/libc.h"
 #include "base/options.h"
 #include "base/stats.h"
 #include "base/text.h"
+#include "host/host.h"
 #include "trace/records.h"
+
+#include <asm/unistd.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <time.h>
 
 #define FORMAT_VERSION     "jmassif-trace 4\n"
 #define BUFFER_BYTES       (256 * 1024)
@@ -44,21 +54,21 @@ static Int parent_pid;
 static const HChar *error_text(Int error)
 {
     switch (error) {
-    case VKI_EACCES:
+    case EACCES:
         return "permission denied";
-    case VKI_EISDIR:
+    case EISDIR:
         return "it is a directory";
-    case VKI_ENOENT:
+    case ENOENT:
         return "no such directory";
-    case VKI_ENOTDIR:
+    case ENOTDIR:
         return "not a directory";
-    case VKI_EROFS:
+    case EROFS:
         return "read-only file system";
-    case VKI_ENOSPC:
+    case ENOSPC:
         return "no space left on device";
-    case VKI_EFBIG:
+    case EFBIG:
         return "file size limit";
-    case VKI_EPIPE:
+    case EPIPE:
         return "nothing reads it any more";
     default:
         return NULL;
@@ -71,56 +81,56 @@ static void give_up(const HChar *what, Int error)
         return;
     given_up = True;
     HChar number[32];
-    VG_(snprintf)(number, sizeof number, "errno %d", error);
+    jm_format(number, sizeof number, "errno %d", error);
     const HChar *reason = error_text(error) ? error_text(error) : number;
     if (!is_program_started && !jm_options.keep_going)
         jm_usage_error("cannot %s %s: %s; nothing was run (--keep-going=yes runs it unrecorded)", what, path, reason);
-    VG_(umsg)("jmassif: cannot %s %s: %s; the program goes on without being recorded\n", what, path, reason);
+    jm_message("jmassif: cannot %s %s: %s; the program goes on without being recorded\n", what, path, reason);
 }
 
 // Formats "m process PID.STARTTIME\n". exec keeps both; a process with a recycled pid has another start time.
 static void process_key(Int pid, HChar *key, UInt size)
 {
     HChar name[64];
-    VG_(snprintf)(name, sizeof name, "/proc/%d/stat", pid);
+    jm_format(name, sizeof name, "/proc/%d/stat", pid);
     HChar *stat = jm_text_read_file(name, 4096);
-    const HChar *p = stat ? VG_(strrchr)(stat, ')') : NULL;
+    const HChar *p = stat ? strrchr(stat, ')') : NULL;
     // Field 22 of proc(5) stat is starttime; the name in parentheses is field 2.
     for (UInt field = 2; p && field < 22; field++) {
-        p = VG_(strchr)(p + 1, ' ');
+        p = strchr(p + 1, ' ');
     }
-    ULong start = p ? VG_(strtoull10)(p + 1, NULL) : 0;
-    VG_(snprintf)(key, size, "m process %d.%llu\n", pid, start);
+    ULong start = p ? jm_text_number(p + 1, NULL) : 0;
+    jm_format(key, size, "m process %d.%llu\n", pid, start);
     if (stat)
-        VG_(free)(stat);
+        host_free(stat);
 }
 
 // Returns the pid of the running process that writes the trace `file`; this process, if it did so before exec. 0 if the
 // file may be overwritten.
 static Int holder_of(const HChar *file)
 {
-    struct vg_stat st;
-    if (sr_isError(VG_(stat)(file, &st)) || !VKI_S_ISREG(st.mode))
+    FileStatus st;
+    if (!jm_path_status(file, &st) || !S_ISREG(st.mode))
         return 0;
     HChar *text = jm_text_read_file(file, 256);
-    const HChar *record = text ? VG_(strstr)(text, "m process ") : NULL;
+    const HChar *record = text ? strstr(text, "m process ") : NULL;
     Int pid = 0;
     if (record) {
         HChar key[64];
-        pid = VG_(strtoull10)(record + VG_(strlen)("m process "), NULL);
+        pid = jm_text_number(record + strlen("m process "), NULL);
         process_key(pid, key, sizeof key);
-        if (VG_(strncmp)(record, key, VG_(strlen)(key)) != 0)
+        if (strncmp(record, key, strlen(key)) != 0)
             pid = 0;
     }
     if (text)
-        VG_(free)(text);
+        host_free(text);
     return pid;
 }
 
 static HChar *with_number(const HChar *name, UInt number)
 {
-    HChar *numbered = VG_(malloc)("jm.trace", VG_(strlen)(name) + 16);
-    VG_(sprintf)(numbered, "%s.%u", name, number);
+    HChar *numbered = host_alloc("jm.trace", strlen(name) + 16);
+    jm_format(numbered, strlen(name) + 16, "%s.%u", name, number);
     return numbered;
 }
 
@@ -129,60 +139,58 @@ static void put_bytes(const HChar *bytes, SizeT n);
 static void create_file(void)
 {
     HChar key[64];
-    process_key(VG_(getpid)(), key, sizeof key);
+    process_key(jm_process_id(), key, sizeof key);
     // The name has no %p if another process of the run uses it.
     Int holder = holder_of(path);
-    if (holder && holder != VG_(getpid)())
-        path = with_number(path, VG_(getpid)());
+    if (holder && holder != jm_process_id())
+        path = with_number(path, jm_process_id());
     HChar *base = path;
     for (UInt i = 2; holder_of(path); i++)
         path = with_number(base, i);
-    SysRes res = VG_(open)(path, VKI_O_CREAT | VKI_O_TRUNC | VKI_O_WRONLY, VKI_S_IRUSR | VKI_S_IWUSR);
-    if (sr_isError(res)) {
-        give_up("create", sr_Err(res));
+    Int res = jm_open(path, O_CREAT | O_TRUNC | O_WRONLY, S_IRUSR | S_IWUSR);
+    if (jm_is_error(res)) {
+        give_up("create", -res);
         return;
     }
-    fd = VG_(safe_fd)(sr_Res(res));
-    struct vg_stat st;
-    is_regular = VG_(fstat)(fd, &st) == 0 && VKI_S_ISREG(st.mode);
+    fd = host_keep_descriptor(res);
+    FileStatus st;
+    is_regular = jm_file_status(fd, &st) && S_ISREG(st.mode);
     is_created = True;
     file_bytes = 0;
     tail_bytes = 0;
     put_bytes(FORMAT_VERSION, sizeof FORMAT_VERSION - 1);
-    put_bytes(key, VG_(strlen)(key));
+    put_bytes(key, strlen(key));
 }
 
 static void stop_writing(Int error)
 {
     give_up("write", error);
     is_created = file_bytes > 0;
-    VG_(close)(fd);
+    jm_close(fd);
     fd = -1;
 }
-
-#define RLIMIT_FSIZE 1 // asm-generic/resource.h, the same on every machine
 
 // Writes without SIGPIPE: the kernel sends it to this thread if a pipe has no reader left. It is blocked, then consumed
 // before the program can see it.
 static Int write_quietly(const HChar *bytes, SizeT n)
 {
-    const ULong pipe_signal = 1ULL << (VKI_SIGPIPE - 1);
+    const ULong pipe_signal = 1ULL << (SIGPIPE - 1);
     ULong pending_before = 0, mask;
-    struct vki_timespec now = {0, 0};
-    jm_kernel_call(__NR_rt_sigprocmask, VKI_SIG_BLOCK, (UWord)&pipe_signal, (UWord)&mask, sizeof mask, 0);
+    struct timespec now = {0, 0};
+    jm_kernel_call(__NR_rt_sigprocmask, SIG_BLOCK, (UWord)&pipe_signal, (UWord)&mask, sizeof mask, 0);
     jm_kernel_call(__NR_rt_sigpending, (UWord)&pending_before, sizeof pending_before, 0, 0, 0);
-    Int written = VG_(write)(fd, bytes, n);
-    if (written == -VKI_EPIPE && !(pending_before & pipe_signal))
+    Int written = jm_write(fd, bytes, n);
+    if (written == -EPIPE && !(pending_before & pipe_signal))
         jm_kernel_call(__NR_rt_sigtimedwait, (UWord)&pipe_signal, 0, (UWord)&now, sizeof pipe_signal, 0);
-    jm_kernel_call(__NR_rt_sigprocmask, VKI_SIG_SETMASK, (UWord)&mask, 0, sizeof mask, 0);
+    jm_kernel_call(__NR_rt_sigprocmask, SIG_SETMASK, (UWord)&mask, 0, sizeof mask, 0);
     return written;
 }
 
 // Writing beyond the limit would raise SIGXFSZ, which kills the program.
 static Bool is_beyond_limit(ULong bytes)
 {
-    struct vki_rlimit limit;
-    return VG_(getrlimit)(RLIMIT_FSIZE, &limit) == 0 && bytes > limit.rlim_cur;
+    ProcessLimit limit;
+    return jm_limit(RLIMIT_FSIZE, &limit) && bytes > limit.soft;
 }
 
 // Adler-32 (RFC 1950), as in zlib.
@@ -235,11 +243,11 @@ static void write_out(const HChar *bytes, SizeT n)
     if (n > 0 && fd >= 0)
         drop_tail();
     if (n > 0 && fd >= 0 && is_beyond_limit(file_bytes + n))
-        stop_writing(VKI_EFBIG);
+        stop_writing(EFBIG);
     while (n > 0 && fd >= 0) {
         Int written = write_quietly(bytes, n);
         if (written <= 0) {
-            if (-written == VKI_EINTR)
+            if (-written == EINTR)
                 continue;
             stop_writing(-written);
             return;
@@ -263,9 +271,10 @@ static void copy_out(const HChar *bytes, SizeT n)
 // Copies the inherited records of the parent's trace.
 static void copy_from_parent(void)
 {
-    Int in = VG_(fd_open)(parent_path, VKI_O_RDONLY, 0);
+    Int in = jm_open(parent_path, O_RDONLY, 0);
     if (in < 0) {
-        VG_(umsg)("jmassif: cannot read %s, so the trace of its child %d is not written\n", parent_path, VG_(getpid)());
+        jm_message("jmassif: cannot read %s, so the trace of its child %d is not written\n", parent_path,
+                   jm_process_id());
         given_up = True;
         return;
     }
@@ -273,7 +282,7 @@ static void copy_from_parent(void)
     Bool at_line_start = True, keep = False;
     Long left = parent_bytes;
     while (left > 0) {
-        Int n = VG_(read)(in, piece, left < (Long)sizeof piece ? left : (Long)sizeof piece);
+        Int n = jm_read(in, piece, left < (Long)sizeof piece ? left : (Long)sizeof piece);
         if (n <= 0)
             break;
         left -= n;
@@ -292,13 +301,13 @@ static void copy_from_parent(void)
         if (keep)
             copy_out(piece + from, n - from);
     }
-    VG_(close)(in);
+    jm_close(in);
 }
 
 static void allocate_buffer(void)
 {
     capacity = jm_options.low_footprint ? SMALL_BUFFER_BYTES : BUFFER_BYTES;
-    buffer = VG_(malloc)("jm.trace", capacity);
+    buffer = host_alloc("jm.trace", capacity);
     empty_buffer();
 }
 
@@ -313,9 +322,9 @@ static void create_pending(void)
 {
     is_pending = False;
     // A pipe cannot be copied from, and two writers would corrupt it.
-    Int pid = VG_(getpid)();
+    Int pid = jm_process_id();
     if (!is_parents_file && !is_parents_sink)
-        VG_(umsg)("jmassif: %s is not a regular file, so the trace of child %d is not written\n", parent_path, pid);
+        jm_message("jmassif: %s is not a regular file, so the trace of child %d is not written\n", parent_path, pid);
     if (!is_parents_file) {
         given_up = True;
         empty_buffer();
@@ -332,17 +341,16 @@ static void create_pending(void)
         copy_from_parent();
     // Overrides the parent's values in the copied records.
     HChar own[256];
-    process_key(VG_(getpid)(), own, sizeof own);
-    put_bytes(own, VG_(strlen)(own));
-    VG_(snprintf)
-    (own, sizeof own, "m pid %d\nm ppid %d\nm forked-from %d\n", VG_(getpid)(), VG_(getppid)(), parent_pid);
-    put_bytes(own, VG_(strlen)(own));
+    process_key(jm_process_id(), own, sizeof own);
+    put_bytes(own, strlen(own));
+    jm_format(own, sizeof own, "m pid %d\nm ppid %d\nm forked-from %d\n", jm_process_id(), jm_parent_id(), parent_pid);
+    put_bytes(own, strlen(own));
     jm_trace_write_checksum();
     flush_buffer();
     put_bytes(kept_bytes, kept);
     summed = kept_summed;
     checksum = kept_checksum;
-    VG_(free)(kept_bytes);
+    host_free(kept_bytes);
 }
 
 void jm_trace_flush(void)
@@ -381,27 +389,26 @@ static void make_room(SizeT n)
         flush_buffer();
     if (used + n > capacity) {
         capacity = (used + n) * 2;
-        buffer = VG_(realloc)("jm.trace", buffer, capacity);
+        buffer = host_realloc("jm.trace", buffer, capacity);
     }
 }
 
 static void put_bytes(const HChar *bytes, SizeT n)
 {
     make_room(n);
-    VG_(memcpy)(buffer + used, bytes, n);
+    memcpy(buffer + used, bytes, n);
     used += n;
 }
 
 void jm_trace_open(void)
 {
-    path = VG_(expand_file_name)("--jmassif-out-file", jm_options.out_file);
+    path = host_expand_path("--jmassif-out-file", jm_options.out_file);
     allocate_buffer();
     create_file();
     jm_trace_flush(); // an empty file is not a valid trace, and gathering the manifest takes a moment
     is_program_started = True;
     // Programs that this one executes inherit this: a missing trace must not end a run under way.
-    const HChar *keep_going = "--keep-going=yes";
-    VG_(addToXA)(VG_(args_for_valgrind), &keep_going);
+    host_inherit_option("--keep-going=yes");
 }
 
 const HChar *jm_trace_path(void)
@@ -412,18 +419,18 @@ const HChar *jm_trace_path(void)
 void jm_trace_before_fork(void)
 {
     jm_trace_flush();
-    struct vg_stat st;
-    Bool is_known = fd >= 0 && VG_(fstat)(fd, &st) == 0;
+    FileStatus st;
+    Bool is_known = fd >= 0 && jm_file_status(fd, &st);
     parent_bytes = file_bytes;
-    is_parents_file = is_known && VKI_S_ISREG(st.mode);
-    is_parents_sink = is_known && VKI_S_ISCHR(st.mode);
-    parent_pid = VG_(getpid)();
+    is_parents_file = is_known && S_ISREG(st.mode);
+    is_parents_sink = is_known && S_ISCHR(st.mode);
+    parent_pid = jm_process_id();
 }
 
 void jm_trace_after_fork_in_child(void)
 {
     if (fd >= 0)
-        VG_(close)(fd); // the parent's copy stays open
+        jm_close(fd); // the parent's copy stays open
     fd = -1;
     empty_buffer();
     checksum = 1;
@@ -431,10 +438,10 @@ void jm_trace_after_fork_in_child(void)
     if (given_up)
         return;
     parent_path = path;
-    path = VG_(expand_file_name)("--jmassif-out-file", jm_options.out_file);
+    path = host_expand_path("--jmassif-out-file", jm_options.out_file);
     // Without %p the name would be the parent's, or a sibling's.
-    if (!VG_(strstr)(jm_options.out_file, "%p"))
-        path = with_number(path, VG_(getpid)());
+    if (!strstr(jm_options.out_file, "%p"))
+        path = with_number(path, jm_process_id());
     is_pending = True;
     is_created = False;
 }
@@ -448,7 +455,7 @@ void jm_trace_close(void)
 {
     jm_trace_flush();
     if (fd >= 0)
-        VG_(close)(fd);
+        jm_close(fd);
     fd = -1;
 }
 
@@ -462,8 +469,8 @@ void jm_trace_write_checksum(void)
     jm_trace_write_held();
     add_to_checksum();
     HChar line[16];
-    VG_(snprintf)(line, sizeof line, "%c %x\n", RECORD_CHECKSUM, checksum);
-    put_bytes(line, VG_(strlen)(line));
+    jm_format(line, sizeof line, "%c %x\n", RECORD_CHECKSUM, checksum);
+    put_bytes(line, strlen(line));
     summed = used;
     checksum = 1;
 }
@@ -477,7 +484,7 @@ HChar *jm_trace_room(SizeT bytes)
 void jm_trace_written(const HChar *end)
 {
     used = end - buffer;
-    tl_assert(used <= capacity);
+    jm_assert(used <= capacity);
 }
 
 void jm_trace_file_stats(void)

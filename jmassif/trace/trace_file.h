@@ -8,7 +8,7 @@
 #ifndef JM_TRACE_FILE_H
 #define JM_TRACE_FILE_H
 
-#include "base/compat.h"
+#include "host/types.h"
 
 // Opens the file named by --jmassif-out-file.
 void jm_trace_open(void);

@@ -4,33 +4,35 @@
 // a stack, and each look-up would search the core's list of mappings.
 
 #include "unwind/code.h"
+#include "base/libc.h"
+#include "host/host.h"
 #include "unwind/dwarf.h"
 
 CodeSegment jm_code_segments[JM_N_CODE_SEGMENTS];
 
 void jm_code_forget(void)
 {
-    VG_(memset)(jm_code_segments, 0, sizeof jm_code_segments);
+    memset(jm_code_segments, 0, sizeof jm_code_segments);
 }
 
 const CodeSegment *jm_find_code_segment(Addr address)
 {
     static const CodeSegment nothing;
-    const NSegment *segment = VG_(am_find_nsegment)(address);
-    if (!segment)
+    Mapping mapping;
+    if (!host_mapping_at(address, &mapping) && mapping.start == mapping.end)
         return &nothing;
     CodeSegment *known = &jm_code_segments[address >> 20 & (JM_N_CODE_SEGMENTS - 1)];
-    *known = (CodeSegment){.start = segment->start,
-                           .end = segment->end + 1,
-                           .is_code = segment->hasX,
-                           .is_file = segment->kind == SkFileC || segment->kind == SkFileV,
-                           .can_be_read = segment->hasX && segment->hasR};
+    *known = (CodeSegment){.start = mapping.start,
+                           .end = mapping.end,
+                           .is_code = mapping.is_executable,
+                           .is_file = mapping.as == MAPPED_FILE,
+                           .can_be_read = mapping.is_executable && mapping.is_readable};
     return known;
 }
 
 #if defined(JM_HAS_UNWINDER)
 
-#if defined(VGA_amd64)
+#if defined(__x86_64__)
 
 Bool jm_is_return_address(Addr address)
 {
@@ -57,8 +59,8 @@ Bool jm_is_trampoline(Addr address)
     if (!s->can_be_read)
         return False;
     const UWord n = s->end - address;
-    return (n >= sizeof move_64 && VG_(memcmp)(code, move_64, sizeof move_64) == 0) ||
-           (n >= sizeof move_32 && VG_(memcmp)(code, move_32, sizeof move_32) == 0);
+    return (n >= sizeof move_64 && memcmp(code, move_64, sizeof move_64) == 0) ||
+           (n >= sizeof move_32 && memcmp(code, move_32, sizeof move_32) == 0);
 }
 
 #else
@@ -78,7 +80,7 @@ Bool jm_is_trampoline(Addr address)
     static const UInt instructions[] = {0xd2801168, 0xd4000001}; // mov x8, #139; svc #0
     const CodeSegment *s = jm_code_segment(address);
     return s->can_be_read && s->end - address >= sizeof instructions &&
-           VG_(memcmp)((const void *)address, instructions, sizeof instructions) == 0;
+           memcmp((const void *)address, instructions, sizeof instructions) == 0;
 }
 
 #endif

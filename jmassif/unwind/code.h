@@ -7,7 +7,7 @@
 #ifndef JM_CODE_H
 #define JM_CODE_H
 
-#include "base/compat.h"
+#include "host/types.h"
 
 // Direct-mapped cache from mebibytes to mappings, as in client_memory.h. It holds mappings without code too.
 #define JM_N_CODE_SEGMENTS 256

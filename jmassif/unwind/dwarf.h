@@ -7,14 +7,14 @@
 #ifndef JM_DWARF_H
 #define JM_DWARF_H
 
-#include "base/compat.h"
+#include "host/types.h"
 
-#if defined(VGA_amd64) || defined(VGA_arm64)
+#if defined(__x86_64__) || defined(__aarch64__)
 #define JM_HAS_UNWINDER
 #endif
 
 // Register numbers: System V ABI for AMD64, figure 3.36; DWARF for the Arm 64-bit Architecture, section 4.1.
-#if defined(VGA_arm64)
+#if defined(__aarch64__)
 #define JM_REG_FP      29
 #define JM_REG_SP      31
 #define JM_REG_RA      30 // the link register

@@ -4,8 +4,9 @@
 // rule.h. A row that needs more than the stack and frame pointers becomes RULE_OTHER, for step.c.
 
 #include "unwind/rule.h"
+#include "base/libc.h"
+#include "host/host.h"
 #include "unwind/code.h"
-#include "unwind/core_step.h"
 #include "unwind/table.h"
 
 #if defined(JM_HAS_UNWINDER)
@@ -17,7 +18,7 @@ static Addr generated_low = ~(Addr)0, generated_high;
 
 Bool jm_set_slots(UnwindSlots *slots, Long fp, Long ra)
 {
-#if defined(VGA_amd64)
+#if defined(__x86_64__)
     slots->fp = fp;
     return slots->fp == fp && ra == jm_ra_slot(slots);
 #else
@@ -45,7 +46,7 @@ static UnwindRuleType find_rule(Addr ip, UnwindRule *rule)
         return RULE_NO_TABLE;
     }
     if (!jm_unwind_row(ip, &row))
-        return jm_core_may_know(ip) ? RULE_OTHER : RULE_NO_TABLE;
+        return host_may_step(ip) ? RULE_OTHER : RULE_NO_TABLE;
     if (row.where[row.return_address] == UNDEFINED)
         return RULE_OUTERMOST;
     if (row.is_signal_frame || row.return_address != JM_REG_RA || row.where[JM_REG_SP] != KEPT || row.cfa_expression ||
@@ -64,7 +65,7 @@ void jm_make_unwind_rule(Addr ip, UnwindRule *rule)
 
 void jm_unwind_rules_forget(void)
 {
-    VG_(memset)(jm_unwind_rules, 0, sizeof jm_unwind_rules);
+    memset(jm_unwind_rules, 0, sizeof jm_unwind_rules);
 }
 
 Bool jm_unwind_rules_concern(Addr start, SizeT bytes)

@@ -14,7 +14,7 @@
 
 // Saved registers of the caller, as byte offsets from the start of its frame: negative multiples of eight, or 0 if
 // still in the register.
-#if defined(VGA_amd64)
+#if defined(__x86_64__)
 
 // The return address has a fixed slot, because the call instruction pushes it.
 typedef struct {
@@ -26,7 +26,7 @@ static inline Int jm_ra_slot(const UnwindSlots *slots)
     return -(Int)sizeof(Addr);
 }
 
-#elif defined(VGA_arm64)
+#elif defined(__aarch64__)
 
 typedef struct {
     Int fp, ra;

@@ -6,9 +6,14 @@
 
 #include "unwind/step.h"
 #include "base/client_memory.h"
+#include "host/host.h"
 #include "unwind/code.h"
-#include "unwind/core_step.h"
 #include "unwind/table.h"
+
+#include <asm/siginfo.h>
+#include <asm/signal.h>
+#include <asm/sigcontext.h>
+#include <asm/ucontext.h>
 
 #if defined(JM_HAS_UNWINDER)
 
@@ -120,7 +125,7 @@ static Step by_table(Cursor *c)
     if (row.where[row.return_address] == UNDEFINED)
         return AT_OUTERMOST;
     Registers from = c->registers;
-#if defined(VGA_amd64)
+#if defined(__x86_64__)
     jm_register_set(&from, JM_REG_RA, c->ip + c->is_call);
 #endif
     Addr cfa, return_address = 0;
@@ -151,22 +156,22 @@ static Step by_signal(Cursor *c)
     if (!jm_is_trampoline(c->ip + c->is_call))
         return NO_FRAME;
     Registers to = {.known = 0};
-#if defined(VGA_amd64)
-    struct vki_ucontext context;
-    if (!jm_read_bytes(sp_of(c), &context, offsetof(struct vki_ucontext, uc_mcontext) + sizeof context.uc_mcontext))
+#if defined(__x86_64__)
+    struct ucontext context;
+    if (!jm_read_bytes(sp_of(c), &context, offsetof(struct ucontext, uc_mcontext) + sizeof context.uc_mcontext))
         return NO_FRAME;
-    const struct vki_sigcontext *at = &context.uc_mcontext;
+    const struct sigcontext *at = &context.uc_mcontext;
     const Addr values[JM_REG_RA] = {at->rax, at->rdx, at->rcx, at->rbx, at->rsi, at->rdi, at->rbp, at->rsp,
                                     at->r8,  at->r9,  at->r10, at->r11, at->r12, at->r13, at->r14, at->r15};
     for (UInt i = 0; i < JM_REG_RA; i++)
         jm_register_set(&to, i, values[i]);
     return leave_by_signal(c, &to, at->rip);
 #else
-    static struct vki_ucontext context; // static: vector registers make it large
-    if (!jm_read_bytes(sp_of(c) + sizeof(vki_siginfo_t), &context,
-                       offsetof(struct vki_ucontext, uc_mcontext) + offsetof(struct vki_sigcontext, __reserved)))
+    static struct ucontext context; // static: vector registers make it large
+    if (!jm_read_bytes(sp_of(c) + sizeof(siginfo_t), &context,
+                       offsetof(struct ucontext, uc_mcontext) + offsetof(struct sigcontext, __reserved)))
         return NO_FRAME;
-    const struct vki_sigcontext *at = &context.uc_mcontext;
+    const struct sigcontext *at = &context.uc_mcontext;
     for (UInt i = 0; i < JM_REG_SP; i++)
         jm_register_set(&to, i, at->regs[i]);
     jm_register_set(&to, JM_REG_SP, at->sp);
@@ -178,12 +183,24 @@ static Step by_signal(Cursor *c)
 
 static Step by_core(Cursor *c)
 {
-    Registers to = c->registers;
-    Addr return_address = c->ip;
-    if (!jm_core_may_know(c->ip) || !jm_core_step(&to, &return_address) || !is_further_out(c, to.value[JM_REG_SP]))
+    const Registers *from = &c->registers;
+    HostFrameRegisters frame = {.ip = c->ip, .sp = sp_of(c), .fp = from->value[JM_REG_FP]};
+    Addr end = jm_readable_end(frame.sp);
+    if (!host_may_step(c->ip) || !end || !jm_register_is_known(from, JM_REG_FP))
         return NO_FRAME;
+#if defined(__aarch64__)
+    frame.link = jm_register_is_known(from, JM_REG_RA) ? from->value[JM_REG_RA] : 0;
+#endif
+    if (!host_step(&frame, end) || !is_further_out(c, frame.sp))
+        return NO_FRAME;
+    Registers to = {.known = 0};
+    jm_register_set(&to, JM_REG_SP, frame.sp);
+    jm_register_set(&to, JM_REG_FP, frame.fp);
+#if defined(__aarch64__)
+    jm_register_set(&to, JM_REG_RA, frame.link);
+#endif
     c->asked_core = True;
-    return leave_by_call(c, &to, return_address);
+    return leave_by_call(c, &to, frame.ip);
 }
 
 // ---- guesses -------------------------------------------------------------------------------------------------
@@ -202,7 +219,7 @@ static Step leave_by_guess(Cursor *c, Addr sp, Addr fp, Addr return_address)
 // Start of the caller's frame, at `sp` or above.
 static Addr callers_sp(Addr sp, Addr fp, Addr return_address)
 {
-#if defined(VGA_arm64)
+#if defined(__aarch64__)
     // On arm64 the return address may be saved anywhere in the callee's frame, so its place does not give the caller's
     // SP. But the caller's FP points to the caller's own saved pair, and its table has that pair's distance from SP.
     UnwindRow row;
@@ -254,7 +271,7 @@ static Step by_scan(Cursor *c)
 static Step by_last_call(Cursor *c)
 {
     Addr sp = sp_of(c), fp = c->registers.value[JM_REG_FP], return_address;
-#if defined(VGA_amd64)
+#if defined(__x86_64__)
     if (jm_is_code(c->ip) || !jm_read_word(sp, &return_address))
         return NO_FRAME;
     sp += sizeof(Addr);

@@ -6,6 +6,7 @@
 
 #include "unwind/table.h"
 #include "base/client_memory.h"
+#include "base/text.h"
 #include "symbols/elf.h"
 
 // Opens the table's entry at `address`, behind its length field. 64-bit DWARF lengths fail.
@@ -122,7 +123,7 @@ static Bool read_common(Addr address, Common *c)
     if (n == sizeof augmentation || (version != 1 && version != 3 && version != 4))
         return False;
     *c = (Common){.has_augmentation = augmentation[0] == 'z'};
-    if (VG_STREQ(augmentation, "eh")) // GCC before 3
+    if (jm_text_equal(augmentation, "eh")) // GCC before 3
         jm_dwarf_skip(&r, sizeof(Addr));
     else if (augmentation[0] && !c->has_augmentation)
         return False;
@@ -318,7 +319,7 @@ static Bool remember_or_pass(RowMachine *m, DwarfReader *r, UInt op)
             return False;
         *m->row = m->remembered[--m->n_remembered];
         return True;
-#if defined(VGA_arm64)
+#if defined(__aarch64__)
     case 0x2c: // AARCH64_negate_ra_state_with_pc
     case 0x2d: // AARCH64_negate_ra_state: ignored, because VEX executes pointer signing as no-op
         return True;

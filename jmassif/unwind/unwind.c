@@ -9,11 +9,12 @@
 
 #include "unwind/unwind.h"
 #include "base/client_memory.h"
+#include "base/libc.h"
 #include "base/options.h"
 #include "base/per_thread.h"
 #include "base/stats.h"
+#include "host/host.h"
 #include "trace/trace.h"
-#include "unwind/core_step.h"
 #include "unwind/rule.h"
 #include "unwind/step.h"
 #include "unwind/table.h"
@@ -26,42 +27,6 @@ static ULong n_differing; // other differences
 
 #if defined(JM_HAS_UNWINDER)
 
-// ---- processors ----------------------------------------------------------------------------------------------
-
-#if defined(VGA_amd64)
-
-#define GUEST_FP guest_RBP
-
-static const UShort guest_registers[JM_N_REGISTERS] = {
-    offsetof(VexGuestArchState, guest_RAX), offsetof(VexGuestArchState, guest_RDX),
-    offsetof(VexGuestArchState, guest_RCX), offsetof(VexGuestArchState, guest_RBX),
-    offsetof(VexGuestArchState, guest_RSI), offsetof(VexGuestArchState, guest_RDI),
-    offsetof(VexGuestArchState, guest_RBP), offsetof(VexGuestArchState, guest_RSP),
-    offsetof(VexGuestArchState, guest_R8),  offsetof(VexGuestArchState, guest_R9),
-    offsetof(VexGuestArchState, guest_R10), offsetof(VexGuestArchState, guest_R11),
-    offsetof(VexGuestArchState, guest_R12), offsetof(VexGuestArchState, guest_R13),
-    offsetof(VexGuestArchState, guest_R14), offsetof(VexGuestArchState, guest_R15),
-    offsetof(VexGuestArchState, guest_RIP),
-};
-
-static inline UInt guest_register(UInt number)
-{
-    return guest_registers[number];
-}
-
-#elif defined(VGA_arm64)
-
-// A call puts the return address into the link register; a leaf function leaves it there.
-#define GUEST_FP   guest_X29
-#define GUEST_LINK guest_X30
-
-static inline UInt guest_register(UInt number)
-{
-    return offsetof(VexGuestArchState, guest_X0) + number * sizeof(ULong); // x0 to x30, then the stack pointer
-}
-
-#endif
-
 // ---- walking with all registers ------------------------------------------------------------------------------
 
 // Side results of the current walk.
@@ -71,18 +36,15 @@ static UInt n_certain; // as in Walk
 static void read_registers(ThreadId tid, Registers *r)
 {
     r->known = 0;
-    for (UInt i = 0; i < JM_N_REGISTERS; i++) {
-        Addr value;
-        VG_(get_shadow_regs_area)(tid, (UChar *)&value, 0, guest_register(i), sizeof value);
-        jm_register_set(r, i, value);
-    }
+    for (UInt i = 0; i < JM_N_REGISTERS; i++)
+        jm_register_set(r, i, host_register(tid, i));
 }
 
 // --merge-recursive-frames=N: if two frames have the same address and fewer than N frames between them, drops the outer
 // one and those between. Returns the new number of frames.
 static UInt without_recursion(const Addr *ips, UInt n)
 {
-    UInt longest = VG_(clo_merge_recursive_frames);
+    UInt longest = jm_options.merge_recursive_frames;
     for (UInt cycle = 1; cycle <= longest && cycle < n; cycle++)
         if (ips[n - 1 - cycle] == ips[n - 1])
             return n - cycle;
@@ -91,7 +53,7 @@ static UInt without_recursion(const Addr *ips, UInt n)
 
 UInt jm_unwind_any(ThreadId tid, Addr *ips, Addr *sps, Addr *fps, UInt max, Word first_ip_delta)
 {
-    Cursor c = {.ip = VG_(get_IP)(tid) + first_ip_delta, .is_innermost = True};
+    Cursor c = {.ip = host_ip(tid) + first_ip_delta, .is_innermost = True};
     read_registers(tid, &c.registers);
     Step step = AT_CALLER;
     UInt n = 0;
@@ -138,10 +100,10 @@ static void release(ThreadId tid, void *record, ThreadEnd how)
 {
     LastWalk *last = record;
     if (last->capacity) {
-        VG_(free)(last->ips);
-        VG_(free)(last->sps);
-        VG_(free)(last->fps);
-        VG_(free)(last->slots);
+        host_free(last->ips);
+        host_free(last->sps);
+        host_free(last->fps);
+        host_free(last->slots);
     }
 }
 
@@ -150,10 +112,10 @@ static PerThread last_walks = JM_PER_THREAD("jm.unwind", LastWalk, release);
 static void *grow(void *old, UInt capacity, UInt n_kept, UInt new_capacity, SizeT size)
 {
     // One extra entry: the 0 behind the outermost frame's stack pointer.
-    UChar *grown = VG_(calloc)("jm.unwind", new_capacity + 1, size);
+    UChar *grown = host_alloc_zeroed("jm.unwind", new_capacity + 1, size);
     if (old) {
-        VG_(memcpy)(grown + (new_capacity - n_kept) * size, (UChar *)old + (capacity - n_kept) * size, n_kept * size);
-        VG_(free)(old);
+        memcpy(grown + (new_capacity - n_kept) * size, (UChar *)old + (capacity - n_kept) * size, n_kept * size);
+        host_free(old);
     }
     return grown;
 }
@@ -208,7 +170,7 @@ typedef struct {
 } Walker;
 
 // Without the core's function for one step, the core walks a stack with a guess as a whole, each time from scratch.
-#if defined(JM_ASKS_CORE)
+#if defined(TAKES_OVER_CORE_UNWINDER)
 #define KEEPS_GUESSES True
 #else
 #define KEEPS_GUESSES False
@@ -298,11 +260,8 @@ static UInt add_known(UInt n, const LastWalk *last, UInt from, UInt to)
 // False if a frame needs registers other than the stack and frame pointers.
 static Bool walk_by_rules(ThreadId tid, LastWalk *last, UInt *n_same)
 {
-    Walker w = {.f = {.ip = VG_(get_IP)(tid), .sp = VG_(get_SP)(tid)}, .is_innermost = True};
-    VG_(get_shadow_regs_area)(tid, (UChar *)&w.f.fp, 0, offsetof(VexGuestArchState, GUEST_FP), sizeof w.f.fp);
-#if defined(GUEST_LINK)
-    VG_(get_shadow_regs_area)(tid, (UChar *)&w.link, 0, offsetof(VexGuestArchState, GUEST_LINK), sizeof w.link);
-#endif
+    Walker w = {.f = {.ip = host_ip(tid), .sp = host_sp(tid)}, .is_innermost = True};
+    host_frame_registers(tid, &w.f.fp, &w.link);
     w.top = jm_readable_end(w.f.sp);
     asked_core = guessed = False;
     n_certain = JM_MAX_FRAMES;
@@ -388,8 +347,8 @@ static Addr other_ips[JM_MAX_FRAMES], other_sps[JM_MAX_FRAMES];
 static Bool is_as_if_walked_anew(ThreadId tid, const Walk *walk)
 {
     UInt n = jm_unwind_any(tid, other_ips, other_sps, NULL, JM_MAX_FRAMES, 0);
-    return n == walk->n && VG_(memcmp)(walk->ips, other_ips, n * sizeof *other_ips) == 0 &&
-           VG_(memcmp)(walk->sps, other_sps, n * sizeof *other_sps) == 0;
+    return n == walk->n && memcmp(walk->ips, other_ips, n * sizeof *other_ips) == 0 &&
+           memcmp(walk->sps, other_sps, n * sizeof *other_sps) == 0;
 }
 
 static void compare_with_core(ThreadId tid, const Walk *walk)
@@ -399,7 +358,7 @@ static void compare_with_core(ThreadId tid, const Walk *walk)
         return;
     }
     UInt n = walk->n;
-    UInt n_core = jm_core_stack(tid, other_ips, other_sps, JM_MAX_FRAMES);
+    UInt n_core = host_stack(tid, other_ips, other_sps, JM_MAX_FRAMES);
     UInt alike = n_alike(walk->ips, walk->sps, n, other_ips, other_sps, n_core);
     // The core does not stop at a function that its table marks as outermost, nor at a null return address: it
     // continues with whatever the stack contains.
@@ -415,12 +374,12 @@ static void compare_with_core(ThreadId tid, const Walk *walk)
 
 #endif // JM_HAS_UNWINDER
 
-#if !defined(JM_ASKS_CORE)
+#if !defined(TAKES_OVER_CORE_UNWINDER)
 
 static UInt unwind_by_core(ThreadId tid, Addr *ips, Addr *sps, UInt max)
 {
     n_by_core++;
-    UInt n = jm_core_stack(tid, ips, sps, max);
+    UInt n = host_stack(tid, ips, sps, max);
     // Without unwind tables the core takes any word for a return address. Programs have no code in the upper half of
     // the address space, so such a frame and all beyond it are wrong.
     for (UInt i = 1; i < n; i++)
@@ -464,7 +423,7 @@ static Walk unwind(ThreadId tid)
     }
     UInt first = last->capacity - last->n;
     Walk walk = {last->ips + first, last->sps + first, last->n, n_same, n_certain < last->n ? n_certain : last->n};
-    return VG_(clo_merge_recursive_frames) > 0 ? without_recursions(&walk) : walk;
+    return jm_options.merge_recursive_frames > 0 ? without_recursions(&walk) : walk;
 }
 
 #endif
@@ -474,7 +433,7 @@ Walk jm_unwind(ThreadId tid)
     n_stacks++;
 #if defined(JM_HAS_UNWINDER)
     Walk walk = unwind(tid);
-#if !defined(JM_ASKS_CORE)
+#if !defined(TAKES_OVER_CORE_UNWINDER)
     if (guessed) { // the core may have a table
         JM_OF_THREAD(&last_walks, LastWalk, tid)->n = 0;
         return other_walk(unwind_by_core(tid, any_ips, any_sps, JM_MAX_FRAMES), JM_MAX_FRAMES);
@@ -550,7 +509,7 @@ void jm_unwind_stats(void)
     jm_stats_row("static", "rules for unwinding", jm_n_unwind_rules(), sizeof jm_unwind_rules + sizeof fresh);
     walks_bytes = jm_per_thread_bytes(&last_walks);
     jm_per_thread_each(&last_walks, add_up);
-    jm_stats_row("jm.unwind", "threads, with their last stacks", VG_N_THREADS, walks_bytes);
+    jm_stats_row("jm.unwind", "threads, with their last stacks", host_n_threads(), walks_bytes);
 #endif
     jm_stats_row("static", "frames of one stack, at most", JM_MAX_FRAMES, sizeof any_ips + sizeof any_sps);
 }

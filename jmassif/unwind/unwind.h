@@ -11,7 +11,7 @@
 #ifndef JM_UNWIND_H
 #define JM_UNWIND_H
 
-#include "base/compat.h"
+#include "host/types.h"
 
 // Deep enough for Python's default recursion limit of 1000, at three or four native frames per call.
 #define JM_MAX_FRAMES 8192
@@ -27,7 +27,7 @@ typedef struct {
 
 Walk jm_unwind(ThreadId tid);
 
-// Like VG_(get_StackTrace), for a thread in any state: fills at most `max` entries and returns their number. `sps` and
+// As Valgrind unwinds, for a thread in any state: fills at most `max` entries and returns their number. `sps` and
 // `fps` may be NULL. Slower than jm_unwind, since it reuses and keeps no earlier walk.
 UInt jm_unwind_any(ThreadId tid, Addr *ips, Addr *sps, Addr *fps, UInt max, Word first_ip_delta);
 

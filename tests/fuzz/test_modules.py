@@ -51,7 +51,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n)
     else if (FAULT == 2)
         number = number + 1;
     else
-        tl_assert(FAULT == 0 && jm_is_readable((Addr)at, 4096) && !jm_is_readable((Addr)at, 4097));
+        jm_assert(FAULT == 0 && jm_is_readable((Addr)at, 4096) && !jm_is_readable((Addr)at, 4097));
     shim_forget();
     return 0;
 }

@@ -1,25 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// jmassif/python/layout.c as a library for its tests: what it needs of Valgrind is a few names, and the memory
-// that it reads is this process' own, or rather the one piece of it that the test says.
+// jmassif/python/layout.c as a library for its tests. The memory that it reads is this process' own, or rather the one
+// piece of it that the test says.
 
-#define JM_COMPAT_H // in place of the real one
-
-#include <string.h>
 #include <sys/mman.h>
-
-typedef unsigned char Bool, UChar;
-typedef unsigned short UShort;
-typedef unsigned int UInt;
-typedef int Int;
-typedef long long Long;
-typedef unsigned long long ULong;
-typedef unsigned long Addr, UWord, SizeT;
-typedef char HChar;
-#define True      1
-#define False     0
-#define LIKELY(x) (x)
-#define VG_(name) name
 
 #include "python/layout.c"
 

@@ -6,7 +6,7 @@
 #ifndef JM_CACHE_DIRECTORY_H
 #define JM_CACHE_DIRECTORY_H
 
-#include "base/compat.h"
+#include "host/valgrind/compat.h"
 
 // Return a descriptor of --code-cache's directory, created if necessary; -1 if nothing can be kept. It stays open, so
 // it is the same directory when the program has changed its root or its user.

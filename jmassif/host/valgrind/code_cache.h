@@ -6,7 +6,7 @@
 #ifndef JM_CODE_CACHE_H
 #define JM_CODE_CACHE_H
 
-#include "base/compat.h"
+#include "host/valgrind/compat.h"
 
 // Call after the options are parsed.
 void jm_code_cache_init(void);

@@ -571,5 +571,6 @@ void jm_code_file_stats(void)
      n.refused, n.kept);
     jm_stats_row("jm.code", "kept translations", n_used,
                  (SizeT)n_slots * sizeof *slots + (pending ? PENDING_BYTES : 0));
-    jm_stats_array("jm.code", "batches of kept translations", batches, sizeof(Batch));
+    jm_stats_row("jm.code", "batches of kept translations", batches ? VG_(sizeXA)(batches) : 0,
+                 batches ? VG_(sizeXA)(batches) * sizeof(Batch) : 0);
 }

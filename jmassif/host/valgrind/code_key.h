@@ -6,7 +6,7 @@
 #ifndef JM_CODE_KEY_H
 #define JM_CODE_KEY_H
 
-#include "base/compat.h"
+#include "host/valgrind/compat.h"
 
 typedef struct {
     ULong words[2];

@@ -5,7 +5,7 @@
 #ifndef JM_CODE_RECORD_H
 #define JM_CODE_RECORD_H
 
-#include "base/compat.h"
+#include "host/valgrind/compat.h"
 
 typedef struct {
     Addr address; // of the program's code

@@ -8,10 +8,10 @@
 
 #include "symbols/elf.h"
 #include "base/options.h"
-#include "unwind/core_step.h"
+#include "host/valgrind/unwinder.h"
 #include "unwind/unwind.h"
 
-#if defined(JM_ASKS_CORE)
+#if defined(TAKES_OVER_CORE_UNWINDER)
 
 __typeof__(VG_(get_StackTrace)) __wrap_vgPlain_get_StackTrace;
 __typeof__(VG_(get_and_pp_StackTrace)) __wrap_vgPlain_get_and_pp_StackTrace;

@@ -5,7 +5,7 @@
 #ifndef JM_DEBUG_INFO_H
 #define JM_DEBUG_INFO_H
 
-#include "base/compat.h"
+#include "host/valgrind/compat.h"
 
 void jm_debug_info_init(void);
 

@@ -5,7 +5,7 @@
 // for a function that is called in ten thousand places. The order decides only the length of the search, so here only
 // every 512th element moves, by 512 places. The linker leads the core's calls here (--wrap).
 
-#include "base/compat.h"
+#include "host/valgrind/compat.h"
 
 #if defined(REMOVES_EDGES)
 

@@ -8,7 +8,7 @@
 #ifndef JM_FMA_H
 #define JM_FMA_H
 
-#include "base/compat.h"
+#include "host/valgrind/compat.h"
 
 // Return whether the processor has FMA and the architecture is one on which that helps.
 Bool jm_fma_is_available(void);

@@ -7,7 +7,7 @@
 
 #include "host/valgrind/freeres.h"
 
-#include "base/compat.h"
+#include "host/valgrind/compat.h"
 
 static Bool of_libc, of_cxx; // the user's choice: --run-libc-freeres, --run-cxx-freeres
 

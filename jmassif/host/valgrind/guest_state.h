@@ -5,7 +5,7 @@
 #ifndef JM_GUEST_STATE_H
 #define JM_GUEST_STATE_H
 
-#include "base/compat.h"
+#include "host/valgrind/compat.h"
 
 // Print the alignment of the vector registers, or that it is not known.
 void jm_guest_stats(void);

@@ -7,7 +7,7 @@
 #ifndef JM_INDIRECT_H
 #define JM_INDIRECT_H
 
-#include "base/compat.h"
+#include "host/valgrind/compat.h"
 
 // Add a direct jump before the indirect one of a superblock that is about to run; it is taken if both lead to the same
 // place. A superblock that ends otherwise, or with an unknown target, stays as it is. VEX needs no pass over the added

@@ -5,7 +5,7 @@
 #ifndef JM_KILLED_H
 #define JM_KILLED_H
 
-#include "base/compat.h"
+#include "host/valgrind/compat.h"
 
 // Set the function to call with the signal's number right before the process dies of it. The tool has ended by then:
 // the core has released its threads, but the recorder's memory and files are intact. False if the core's call is not

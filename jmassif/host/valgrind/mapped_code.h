@@ -5,7 +5,7 @@
 #ifndef JM_MAPPED_CODE_H
 #define JM_MAPPED_CODE_H
 
-#include "base/compat.h"
+#include "host/valgrind/compat.h"
 
 // Return the mapping of such code that contains the address, else NULL. Valid until the core allocates memory, which
 // moves its segments.

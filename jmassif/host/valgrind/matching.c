@@ -201,8 +201,10 @@ void __wrap_vgPlain_DebugInfo_syms_getidx(const DebugInfo *object, Int number, S
 
 void jm_matching_stats(void)
 {
-    jm_stats_array("jm.patterns", "patterns of what is replaced", patterns, sizeof(Pattern));
-    jm_stats_array("jm.patterns", "characters of these", texts, sizeof(HChar));
+    jm_stats_row("jm.patterns", "patterns of what is replaced", patterns ? VG_(sizeXA)(patterns) : 0,
+                 patterns ? VG_(sizeXA)(patterns) * sizeof(Pattern) : 0);
+    jm_stats_row("jm.patterns", "characters of these", texts ? VG_(sizeXA)(texts) : 0,
+                 texts ? VG_(sizeXA)(texts) * sizeof(HChar) : 0);
 }
 
 #else

@@ -5,7 +5,7 @@
 #ifndef JM_MATCHING_H
 #define JM_MATCHING_H
 
-#include "base/compat.h"
+#include "host/valgrind/compat.h"
 
 void jm_matching_stats(void);
 

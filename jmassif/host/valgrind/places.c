@@ -211,7 +211,8 @@ void jm_places_stats(void)
 {
     if (table == READ)
         VG_(dmsg)(" jmassif: object files: %u at their places, %u elsewhere\n", n_placed, n_elsewhere);
-    jm_stats_array("jm.code", "places of object files", places, sizeof(Place));
+    jm_stats_row("jm.code", "places of object files", places ? VG_(sizeXA)(places) : 0,
+                 places ? VG_(sizeXA)(places) * sizeof(Place) : 0);
 }
 
 // Restart a full zone in the next run: it has addresses of files that no longer exist.

@@ -7,7 +7,7 @@
 #ifndef JM_PLACES_H
 #define JM_PLACES_H
 
-#include "base/compat.h"
+#include "host/valgrind/compat.h"
 
 // Call after every system call of the program.
 void jm_places_after_syscall(UInt number, const UWord *args, SysRes res);

@@ -5,7 +5,7 @@
 #ifndef JM_SYMBOL_NAMES_H
 #define JM_SYMBOL_NAMES_H
 
-#include "base/compat.h"
+#include "host/valgrind/compat.h"
 
 // Release the pages of names: the kernel reads them from the files at the next access.
 void jm_symbol_names_let_go(void);

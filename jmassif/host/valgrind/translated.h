@@ -7,7 +7,7 @@
 #ifndef JM_TRANSLATED_H
 #define JM_TRANSLATED_H
 
-#include "base/compat.h"
+#include "host/valgrind/compat.h"
 
 // Call with the arguments of each translation, before it.
 void jm_translated(const VexTranslateArgs *args);

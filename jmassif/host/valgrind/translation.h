@@ -6,7 +6,7 @@
 #ifndef JM_TRANSLATION_H
 #define JM_TRANSLATION_H
 
-#include "base/compat.h"
+#include "host/valgrind/compat.h"
 
 // Set defaults before the options are parsed: the user's --vex-guest-max-insns, --vex-guest-chase,
 // --num-transtab-sectors and --avg-transtab-entry-size win.

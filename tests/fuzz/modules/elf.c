@@ -4,23 +4,23 @@
 // its unwind table are made, their expressions evaluated, and a stack that leads into it is walked.
 
 #include "base/client_memory.h"
+#include "host/host.h"
 #include "symbols/elf.h"
 #include "shim.h"
 #include "symbols/file_pages.h"
 #include "unwind/code.h"
-#include "unwind/core_step.h"
 #include "unwind/rule.h"
 #include "unwind/step.h"
 #include "unwind/table.h"
 
 void jm_looked_at(Addr start, Addr end) {}
 
-Bool jm_core_may_know(Addr ip)
+Bool host_may_step(Addr ip)
 {
     return False;
 }
 
-Bool jm_core_step(Registers *registers, Addr *ip)
+Bool host_step(HostFrameRegisters *frame, Addr stack_end)
 {
     return False;
 }

@@ -29,7 +29,7 @@ static unsigned char *memory;
 
 Addr jm_find_dynamic_symbol(Addr inside, const HChar *name)
 {
-    return VG_STREQ(name, "_PyRuntime") ? (Addr)memory : 0;
+    return !strcmp(name, "_PyRuntime") ? (Addr)memory : 0;
 }
 const Location *jm_symbol_locate(Addr ip)
 {
@@ -39,36 +39,28 @@ const Location *jm_symbol_locate(Addr ip)
 }
 FrameId jm_symbol_python_frame(const HChar *function, const HChar *file, UInt line)
 {
-    return 1 + (VG_(strlen)(function) + VG_(strlen)(file) + line) % 1000;
+    return 1 + (strlen(function) + strlen(file) + line) % 1000;
 }
 void jm_trace_counter(const HChar *key, ULong count) {}
 void jm_stats_table(const HChar *what, const Table *t) {}
 void jm_stats_index(const Index *x) {}
 void jm_stats_row(const HChar *centre, const HChar *what, ULong n, SizeT bytes) {}
-UInt VG_(umsg)(const HChar *format, ...)
+Addr host_thread_pointer(ThreadId tid)
 {
-    return 0;
-}
-const HChar *VG_(basename)(const HChar *path)
-{
-    return path;
-}
-void VG_(get_shadow_regs_area)(ThreadId tid, UChar *to, Int area, PtrdiffT offset, SizeT size)
-{
-    *(Addr *)to = 0x7777;
+    return 0x7777;
 }
 
 static void word(size_t at, UWord value)
 {
     if (at + sizeof value <= BYTES)
-        VG_(memcpy)(memory + at, &value, sizeof value);
+        memcpy(memory + at, &value, sizeof value);
 }
 
 static void text(size_t at, const PythonLayout *l, const HChar *s)
 {
-    word(at + 16, VG_(strlen)(s));
+    word(at + 16, strlen(s));
     word(at + 32, 1 << 2 | 1 << 5 | 1 << 6);
-    VG_(memcpy)(memory + at + l->string_ascii, s, VG_(strlen)(s));
+    memcpy(memory + at + l->string_ascii, s, strlen(s));
 }
 
 // A state, its frames, a code object for each, and on the C stack what marks them.
@@ -111,7 +103,7 @@ static void publish(const PythonLayout *l)
         const DebugPositions *at = &debug_positions[i];
         if (at->version != l->version)
             continue;
-        VG_(memcpy)(memory, "xdebugpy", 8);
+        memcpy(memory, "xdebugpy", 8);
         word(8, (UWord)l->version << 16);
 #define PUT(field)                                                                                                     \
     if (at->field)                                                                                                     \
@@ -194,7 +186,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n)
     build(&of_release);
     publish(&of_release);
     damage(&of_release, bytes, n);
-    VG_(memset)(&python, 0, sizeof python);
+    memset(&python, 0, sizeof python);
     python.layout = *l;
     python.runtime = (Addr)memory;
     if (l->version < 0x30d || jm_python_apply_debug_offsets(&python.layout, (Addr)memory)) {

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// The core's part; see shim.h. Segments lie in one reserved range, each before pages that nobody may touch, so that a
+// The host's part; see shim.h. Segments lie in one reserved range, each before pages that nobody may touch, so that a
 // read beyond what was checked ends the run.
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
-#include "base/compat.h"
+#include "base/kernel.h"
+#include "host/host.h"
 #include "shim.h"
 
 #define PAGE 4096u
 
 static unsigned char *range;
-static NSegment segments[MOST_SEGMENTS];
+static Mapping segments[MOST_SEGMENTS];
 static unsigned n_segments;
 
 unsigned char *shim_segment(const uint8_t *bytes, size_t n, int is_code)
@@ -34,21 +34,21 @@ unsigned char *shim_segment(const uint8_t *bytes, size_t n, int is_code)
     mprotect(at, span, PROT_READ | PROT_WRITE);
     memcpy(at, bytes, n);
     memset(at + n, 0, span - n);
-    NSegment *s = &segments[n_segments++];
-    memset(s, 0, sizeof *s);
-    s->kind = is_code ? SkFileC : SkAnonC;
-    s->start = (Addr)at;
-    s->end = (Addr)at + span - 1;
-    s->dev = s->ino = is_code ? 7 : 0;
-    s->hasR = True;
-    s->hasX = is_code;
+    segments[n_segments++] = (Mapping){.start = (Addr)at,
+                                       .end = (Addr)at + span,
+                                       .as = is_code ? MAPPED_FILE : MAPPED_ANONYMOUS,
+                                       .is_programs = True,
+                                       .is_readable = True,
+                                       .is_executable = is_code,
+                                       .device = is_code ? 7 : 0,
+                                       .inode = is_code ? 7 : 0};
     return at;
 }
 
 void shim_forget(void)
 {
     for (unsigned i = 0; i < n_segments; i++)
-        mprotect((void *)segments[i].start, segments[i].end + 1 - segments[i].start, PROT_NONE);
+        mprotect((void *)segments[i].start, segments[i].end - segments[i].start, PROT_NONE);
     n_segments = 0;
 }
 
@@ -81,147 +81,69 @@ void shim_file(const uint8_t *bytes, size_t n)
     file_bytes = n;
 }
 
-Int VG_(fd_open)(const HChar *path, Int flags, Int mode)
+Int jm_open(const HChar *path, Int flags, UInt mode)
 {
     file_at = 0;
     return 5;
 }
 
-SysRes VG_(open)(const HChar *path, Int flags, Int mode)
+Long jm_read(Int fd, void *to, SizeT n)
 {
-    SysRes opened;
-    memset(&opened, 0, sizeof opened);
-    opened._val = (UWord)VG_(fd_open)(path, flags, mode);
-    return opened;
-}
-
-Int VG_(read)(Int fd, void *to, Int n)
-{
-    size_t left = file_bytes - file_at, some = left < (size_t)n ? left : (size_t)n;
+    size_t left = file_bytes - file_at, some = left < n ? left : n;
     if (some > 1 && shim_number() % 4 == 0) // less than was asked for, as the kernel may
         some = 1 + shim_number() % some;
     memcpy(to, file + file_at, some);
     file_at += some;
-    return (Int)some;
+    return (Long)some;
 }
 
-Off64T VG_(lseek)(Int fd, Off64T offset, Int whence)
+Long jm_seek(Int fd, ULong offset)
 {
-    file_at = offset < 0 || (size_t)offset > file_bytes ? file_bytes : (size_t)offset;
-    return offset;
+    file_at = offset > file_bytes ? file_bytes : (size_t)offset;
+    return (Long)offset;
 }
 
-void VG_(close)(Int fd) {}
+void jm_close(Int fd) {}
 
-// ---- memory --------------------------------------------------------------------------------------------------
+// ---- the host ------------------------------------------------------------------------------------------------
 
-NSegment const *VG_(am_find_nsegment)(Addr a)
+Bool host_mapping_at(Addr a, Mapping *found)
 {
     for (unsigned i = 0; i < n_segments; i++)
-        if (a >= segments[i].start && a <= segments[i].end)
-            return &segments[i];
-    return NULL;
+        if (a >= segments[i].start && a < segments[i].end) {
+            *found = segments[i];
+            return True;
+        }
+    *found = (Mapping){.as = MAPPED_NOTHING};
+    return False;
 }
 
-Bool VG_(am_is_valid_for_client)(Addr start, SizeT bytes, UInt protection)
+Bool host_is_readable(Addr start, SizeT bytes)
 {
-    const NSegment *s = VG_(am_find_nsegment)(start);
-    return s && (bytes == 0 || (start + bytes - 1 >= start && start + bytes - 1 <= s->end));
+    Mapping s;
+    return host_mapping_at(start, &s) && start + bytes >= start && start + bytes <= s.end;
 }
 
-void *VG_(malloc)(const HChar *centre, SizeT n)
+void *host_alloc(const HChar *name, SizeT n)
 {
     return malloc(n);
 }
-void *VG_(calloc)(const HChar *centre, SizeT n, SizeT each)
+void *host_alloc_zeroed(const HChar *name, SizeT n, SizeT each)
 {
     return calloc(n, each);
 }
-void *VG_(realloc)(const HChar *centre, void *p, SizeT n)
+void *host_realloc(const HChar *name, void *p, SizeT n)
 {
     return realloc(p, n);
 }
-void VG_(free)(void *p)
+void host_free(void *p)
 {
     free(p);
 }
+void host_print(HostOutput kind, const HChar *text) {}
 
-// ---- texts ---------------------------------------------------------------------------------------------------
-
-void *VG_(memcpy)(void *to, const void *from, SizeT n)
+void host_fail(const HChar *condition, const HChar *path, UInt line, const HChar *function)
 {
-    return memcpy(to, from, n);
-}
-void *VG_(memmove)(void *to, const void *from, SizeT n)
-{
-    return memmove(to, from, n);
-}
-void *VG_(memset)(void *to, Int byte, SizeT n)
-{
-    return memset(to, byte, n);
-}
-Int VG_(memcmp)(const void *a, const void *b, SizeT n)
-{
-    return memcmp(a, b, n);
-}
-SizeT VG_(strlen)(const HChar *s)
-{
-    return strlen(s);
-}
-Int VG_(strcmp)(const HChar *a, const HChar *b)
-{
-    return strcmp(a, b);
-}
-Int VG_(strncmp)(const HChar *a, const HChar *b, SizeT n)
-{
-    return strncmp(a, b, n);
-}
-HChar *VG_(strchr)(const HChar *s, HChar c)
-{
-    return strchr(s, c);
-}
-HChar *VG_(strrchr)(const HChar *s, HChar c)
-{
-    return strrchr(s, c);
-}
-HChar *VG_(strstr)(const HChar *s, const HChar *part)
-{
-    return strstr(s, part);
-}
-SizeT VG_(strlcpy)(HChar *to, const HChar *from, SizeT size)
-{
-    return (SizeT)snprintf(to, size, "%s", from);
-}
-Bool VG_(isdigit)(HChar c)
-{
-    return c >= '0' && c <= '9';
-}
-
-// Without a limit, as the core's: a number that is too large wraps.
-ULong VG_(strtoull10)(const HChar *s, HChar **end)
-{
-    ULong n = 0;
-    while (*s == ' ' || *s == '\t')
-        s++;
-    for (; VG_(isdigit)(*s); s++)
-        n = n * 10 + (ULong)(*s - '0');
-    if (end)
-        *end = (HChar *)s;
-    return n;
-}
-
-UInt VG_(snprintf)(HChar *to, Int size, const HChar *format, ...)
-{
-    va_list arguments;
-    va_start(arguments, format);
-    int n = vsnprintf(to, (size_t)size, format, arguments);
-    va_end(arguments);
-    return (UInt)n;
-}
-
-void VG_(assert_fail)(Bool is_core, const HChar *expression, const HChar *path, Int line, const HChar *function,
-                      const HChar *format, ...)
-{
-    fprintf(stderr, "%s:%d: %s: %s\n", path, line, function, expression);
+    fprintf(stderr, "%s:%u: %s: %s\n", path, line, function, condition);
     abort();
 }

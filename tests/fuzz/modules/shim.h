@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// What stands in for Valgrind's core when the recorder's readers are built for this machine, with sanitizers: a program
+// What stands in for a host when the recorder's readers are built for this machine, with sanitizers: a program
 // of a few segments, and files that all hold the same bytes. A target hands the readers what it is given (the
 // convention of libFuzzer).
 

@@ -4,6 +4,7 @@
 
 #include "base/options.h"
 #include "base/text.h"
+#include "host/host.h"
 #include "pages/smaps.h"
 #include "shim.h"
 #include "machine/system.h"
@@ -34,7 +35,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n)
     shim_file(bytes, n);
     jm_smaps_each(0, use);
     jm_text_each_line("any", use_line, NULL);
-    VG_(free)(jm_text_read_file("any", n / 2));
+    host_free(jm_text_read_file("any", n / 2));
     jm_system_init();
     jm_system_write(now);
     jm_system_is_short(now += 1000);

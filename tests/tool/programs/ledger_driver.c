@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
 // The recorder's ledger without the recorder: reads events from standard input, a line each, and tells the ledger. What
-// Valgrind and the other modules give to it stands below, made of the C library. "dump" prints all that a trace would
+// a host and the other modules give to it stands below, made of the C library. "dump" prints all that a trace would
 // say.
 
 #include <stdio.h>
@@ -11,29 +11,25 @@
 #include "ledger/ledger.h"
 #include "base/options.h"
 #include "base/stats.h"
+#include "host/host.h"
 
 Options jm_options;
 
-void *VG_(calloc)(const HChar *centre, SizeT n, SizeT bytes)
+void *host_alloc_zeroed(const HChar *name, SizeT n, SizeT bytes)
 {
     return calloc(n, bytes);
 }
-void *VG_(realloc)(const HChar *centre, void *p, SizeT bytes)
+void *host_realloc(const HChar *name, void *p, SizeT bytes)
 {
     return realloc(p, bytes);
 }
-void VG_(free)(void *p)
+void host_free(void *p)
 {
     free(p);
 }
-void *VG_(memset)(void *p, Int byte, SizeT bytes)
+void host_fail(const HChar *condition, const HChar *file, UInt line, const HChar *function)
 {
-    return memset(p, byte, bytes);
-}
-void VG_(assert_fail)(Bool is_core, const HChar *expression, const HChar *file, Int line, const HChar *function,
-                      const HChar *format, ...)
-{
-    fprintf(stderr, "%s:%d: %s: %s\n", file, line, function, expression);
+    fprintf(stderr, "%s:%u: %s: %s\n", file, line, function, condition);
     exit(1);
 }
 ULong jm_clock_traffic_bytes;

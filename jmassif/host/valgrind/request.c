@@ -3,8 +3,9 @@
 // A superblock that ends with a request (the magic instructions of valgrind.h) gets a call of answer() before its end,
 // and an exit to the following code if answer() returns 1. Other requests reach the core as usual.
 
-#include "requests/request.h"
-#include "requests/client.h"
+#include "host/valgrind/request.h"
+#include "base/libc.h"
+#include "host/host.h"
 
 #include <valgrind/valgrind.h>
 
@@ -38,7 +39,7 @@ static Bool find_answer(ThreadId tid, UWord *args, UWord *result)
         *result = ((UWord(*)(ThreadId, UWord, UWord, UWord))args[1])(tid, args[2], args[3], args[4]);
         return True;
     default:
-        return VG_IS_TOOL_USERREQ('J', 'M', args[0]) && jm_client_handle_request(tid, args, result);
+        return VG_IS_TOOL_USERREQ('J', 'M', args[0]) && jm_tool_request(tid, args, result);
     }
 }
 
@@ -84,7 +85,7 @@ IRSB *jm_request_answer_at_once(IRSB *in)
     IRDirty *call =
         unsafeIRDirty_1_N(answered, N_REGPARMS, "jm_request_answer", VG_(fnptr_to_fnentry)(answer), ARGUMENTS);
     // Declare the registers read: the stack is unwound from their current values.
-    VG_(memset)(call->fxState, 0, sizeof call->fxState);
+    memset(call->fxState, 0, sizeof call->fxState);
     call->nFxState = 3;
     call->fxState[0].fx = Ifx_Read;
     call->fxState[0].offset = offsetof(VexGuestArchState, GUEST_FIRST);

@@ -7,9 +7,12 @@
 #ifndef JM_REQUEST_H
 #define JM_REQUEST_H
 
-#include "base/compat.h"
+#include "host/valgrind/compat.h"
 
 // Add the answer to a superblock that ends with a request; return any other unchanged.
 IRSB *jm_request_answer_at_once(IRSB *in);
+
+// Answer a request of the program (tool.c); false if it is none of ours.
+Bool jm_tool_request(ThreadId tid, UWord *args, UWord *result);
 
 #endif

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//
+// Growth by doubling; see array.h.
+
+#include "base/array.h"
+#include "base/libc.h"
+#include "host/host.h"
+
+Array *jm_array_new(const HChar *name, SizeT record_bytes)
+{
+    Array *a = host_alloc_zeroed(name, 1, sizeof *a);
+    a->name = name;
+    a->record_bytes = record_bytes;
+    return a;
+}
+
+void jm_array_delete(Array *a)
+{
+    host_free(a->records);
+    host_free(a);
+}
+
+void jm_array_insert(Array *a, Word i, const void *record)
+{
+    if (a->n == a->capacity) {
+        a->capacity = a->capacity ? 2 * a->capacity : 2;
+        a->records = host_realloc(a->name, a->records, a->capacity * a->record_bytes);
+    }
+    UChar *at = jm_array_at(a, i);
+    memmove(at + a->record_bytes, at, (a->n - i) * a->record_bytes);
+    memcpy(at, record, a->record_bytes);
+    a->n++;
+}
+
+Word jm_array_add(Array *a, const void *record)
+{
+    jm_array_insert(a, a->n, record);
+    return a->n - 1;
+}
+
+void jm_array_remove(Array *a, Word i)
+{
+    a->n--;
+    UChar *at = jm_array_at(a, i);
+    memmove(at, at + a->record_bytes, (a->n - i) * a->record_bytes);
+}
+
+void jm_array_clear(Array *a)
+{
+    a->n = 0;
+}

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//
+// A growing array of records. A record moves when the array grows or another is inserted or removed before it.
+
+#ifndef JM_ARRAY_H
+#define JM_ARRAY_H
+
+#include "host/types.h"
+
+typedef struct {
+    const HChar *name; // of the recorder's memory, for --stats=yes
+    UChar *records;
+    SizeT record_bytes;
+    Word n, capacity;
+} Array;
+
+Array *jm_array_new(const HChar *name, SizeT record_bytes);
+void jm_array_delete(Array *a);
+
+static inline Word jm_array_n(const Array *a)
+{
+    return a->n;
+}
+
+static inline void *jm_array_at(const Array *a, Word i)
+{
+    return a->records + i * a->record_bytes;
+}
+
+// Append a copy of the record and return its index.
+Word jm_array_add(Array *a, const void *record);
+
+// Insert a copy of the record before the one at `i`, which may be the end.
+void jm_array_insert(Array *a, Word i, const void *record);
+
+void jm_array_remove(Array *a, Word i);
+void jm_array_clear(Array *a);
+
+#endif

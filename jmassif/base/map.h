@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//
+// A hash map of nodes by a word: an address, a handle, a descriptor. The nodes belong to the caller and begin with the
+// fields of MapNode. A key may occur more than once; the newest is found.
+
+#ifndef JM_MAP_H
+#define JM_MAP_H
+
+#include "host/types.h"
+
+typedef struct MapNode {
+    struct MapNode *next;
+    UWord key;
+} MapNode;
+
+typedef struct {
+    const HChar *name; // of the recorder's memory, for --stats=yes
+    MapNode **chains;
+    UInt n_chains, n;
+} Map;
+
+Map *jm_map_new(const HChar *name);
+void jm_map_delete(Map *map, void (*delete_node)(void *node)); // NULL keeps the nodes
+
+void jm_map_add(Map *map, void *node);
+void *jm_map_find(const Map *map, UWord key);   // NULL if there is none
+void *jm_map_remove(Map *map, UWord key);       // returns the node, which is the caller's again
+void *jm_map_next(const Map *map, void *after); // in no order; NULL begins, and ends
+
+static inline UInt jm_map_n(const Map *map)
+{
+    return map->n;
+}
+
+// All nodes, so that the map may change meanwhile; NULL if there are none. The caller frees the array.
+MapNode **jm_map_nodes(const Map *map, UInt *n);
+
+#endif

@@ -1,0 +1,325 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//
+// The program's malloc: small blocks from slabs, others from the core's allocator.
+//
+// A realloc that shrinks a block frees memory, as the C library's does and massif's does not: a small block moves to a
+// smaller size class, and the core's allocator splits a larger one. A block takes a multiple of 16 bytes, as with
+// massif.
+
+#include "host/valgrind/malloc.h"
+#include "base/array.h"
+#include "base/client_memory.h"
+#include "base/libc.h"
+#include "heap/heap.h"
+#include "heap/slab.h"
+#include "host/host.h"
+
+// ---- blocks with large alignments ----------------------------------------------------------------------------
+
+// Larger alignments make the core's allocator end the run (VG_(arena_memalign)).
+#define MAX_ALIGNMENT ((SizeT)16 << 20)
+
+// A block with a larger alignment, which is rare, lies somewhere inside a larger block.
+typedef struct {
+    Addr address;
+    void *memory;
+    SizeT usable;
+} FarAligned;
+
+static Array *far_aligned;
+
+// Returns -1 if the block is not far aligned.
+static inline Word far_aligned_at(Addr address)
+{
+    if (!far_aligned || address % (2 * MAX_ALIGNMENT) != 0)
+        return -1;
+    for (Word i = jm_array_n(far_aligned) - 1; i >= 0; i--)
+        if (((FarAligned *)jm_array_at(far_aligned, i))->address == address)
+            return i;
+    return -1;
+}
+
+static __attribute__((noinline)) void *take_far_aligned(SizeT align, SizeT bytes)
+{
+    SizeT usable = JM_ROUND_UP(bytes, JM_SLAB_ALIGN);
+    void *memory = (SSizeT)(usable + align) < 0 ? NULL : VG_(cli_malloc)(MAX_ALIGNMENT, usable + align);
+    if (!memory)
+        return NULL;
+    if (!far_aligned)
+        far_aligned = jm_array_new("jm.heap", sizeof(FarAligned));
+    FarAligned block = {JM_ROUND_UP((Addr)memory, align), memory, usable};
+    jm_array_add(far_aligned, &block);
+    return (void *)block.address;
+}
+
+SizeT host_heap_usable(Addr address, SizeT bytes, Bool is_small)
+{
+    if (is_small)
+        return JM_ROUND_UP(bytes, JM_SLAB_ALIGN);
+    Word i = far_aligned_at(address);
+    return i < 0 ? VG_(cli_malloc_usable_size)((void *)address) : ((FarAligned *)jm_array_at(far_aligned, i))->usable;
+}
+
+// ---- malloc and its variants ---------------------------------------------------------------------------------
+
+// Returns NULL when out of memory. Fills in `*block`.
+static inline __attribute__((always_inline)) void *take_memory(SizeT align, SizeT bytes, Block *block)
+{
+    void *p = align <= JM_SLAB_ALIGN ? jm_slab_alloc(bytes) : NULL;
+    *block = (Block){.bytes = bytes, .is_small = p != NULL};
+    if (UNLIKELY(align > MAX_ALIGNMENT))
+        return take_far_aligned(align, bytes);
+    return p ? p : VG_(cli_malloc)(align, bytes);
+}
+
+// Frees the memory and forgets the block.
+static inline __attribute__((always_inline)) void give_back_memory(void *p)
+{
+    if (jm_slab_free((Addr)p))
+        return;
+    jm_blocks_remove((Addr)p);
+    Word i = far_aligned_at((Addr)p);
+    if (UNLIKELY(i >= 0)) {
+        p = ((FarAligned *)jm_array_at(far_aligned, i))->memory;
+        jm_array_remove(far_aligned, i);
+    }
+    VG_(cli_free)(p);
+}
+
+// Finds a block that malloc or a variant has returned.
+static Bool find_own(void *p, Block *block)
+{
+    return jm_blocks_find((Addr)p, block) && !block->is_custom;
+}
+
+// A failure is not recorded if `api` is NULL.
+static void *allocate(ThreadId tid, const HChar *api, SizeT bytes, SizeT align, Bool zeroed)
+{
+    // A size with its top bit set is a negative number; the C library refuses it too.
+    if ((SSizeT)bytes < 0 || align >= JM_ADDRESS_SPACE) {
+        if (api)
+            jm_heap_refused();
+        return NULL;
+    }
+    Block block;
+    void *p = take_memory(align, bytes, &block);
+    if (!p) {
+        if (api)
+            jm_heap_ran_out(tid, api, bytes);
+        return NULL;
+    }
+    if (zeroed)
+        memset(p, 0, bytes);
+    jm_heap_allocated(tid, (Addr)p, block);
+    return p;
+}
+
+static void release(ThreadId tid, void *p)
+{
+    Block block;
+    if (!p)
+        return;
+    if (!find_own(p, &block)) {
+        jm_heap_unknown_free((Addr)p);
+        return;
+    }
+    jm_heap_freeing(tid, (Addr)p, &block);
+    give_back_memory(p);
+}
+
+static void *on_malloc(ThreadId tid, SizeT n)
+{
+    return allocate(tid, "malloc", n, VG_(clo_alignment), False);
+}
+
+static void *on_new(ThreadId tid, SizeT n)
+{
+    return allocate(tid, "operator new", n, VG_(clo_alignment), False);
+}
+
+static void *on_calloc(ThreadId tid, SizeT n, SizeT each)
+{
+    if (each && n > ~(SizeT)0 / each) {
+        jm_heap_refused();
+        return NULL;
+    }
+    return allocate(tid, "calloc", n * each, VG_(clo_alignment), True);
+}
+
+static void on_free(ThreadId tid, void *p)
+{
+    release(tid, p);
+}
+
+// Shrinks a block in place, as the C library does; the rest becomes free memory. libcoregrind exports it in every
+// release since 3.10, but no public header declares it.
+extern void VG_(arena_realloc_shrink)(Int arena, void *p, SizeT bytes);
+
+#define CLIENT_ARENA 2 // VG_AR_CLIENT of pub_core_mallocfree.h, the same since 3.8
+
+static void shrink_in_place(Addr p, SizeT from, SizeT to)
+{
+    // The core unmaps whole pages of the largest blocks, and asserts that it has no translated code there.
+    Mapping heap;
+    if (host_mapping_at(p, &heap) && !heap.has_code && p + from <= heap.end)
+        VG_(arena_realloc_shrink)(CLIENT_ARENA, (void *)p, to);
+}
+
+// False if the block is too small.
+static Bool resize_in_place(Addr p, const Block *block, SizeT bytes)
+{
+    if (block->is_small)
+        return jm_slab_resize(p, bytes);
+    SizeT usable = host_heap_usable(p, block->bytes, block->is_small);
+    if (bytes > usable)
+        return False;
+    if (bytes < block->bytes && far_aligned_at(p) < 0)
+        shrink_in_place(p, usable, bytes);
+    return True;
+}
+
+static void *on_realloc(ThreadId tid, void *p, SizeT bytes)
+{
+    Block block;
+    if (!p)
+        return on_malloc(tid, bytes);
+    if (!find_own(p, &block)) {
+        jm_heap_unknown_realloc();
+        return NULL;
+    }
+    // As in the C library. Older cores call free themselves.
+    if (bytes == 0) {
+        release(tid, p);
+        return NULL;
+    }
+    if ((SSizeT)bytes < 0) {
+        jm_heap_refused();
+        return NULL;
+    }
+    ULong old_overhead = jm_heap_overhead((Addr)p, &block);
+    SizeT old_usable = host_heap_usable((Addr)p, block.bytes, block.is_small);
+    Bool saves = bytes < block.bytes && (jm_slab_saves(block.bytes, bytes) || far_aligned_at((Addr)p) >= 0);
+    Block now = {.bytes = bytes, .is_small = block.is_small};
+    void *to = saves ? take_memory(VG_(clo_alignment), bytes, &now) : NULL;
+    if (!to && resize_in_place((Addr)p, &block, bytes))
+        to = p;
+    if (!to && !(to = take_memory(VG_(clo_alignment), bytes, &now))) {
+        jm_heap_ran_out(tid, "realloc", bytes);
+        return NULL; // the old block stays valid
+    }
+    // Copy all usable bytes: programs write to all that malloc_usable_size promises.
+    if (to != p)
+        memcpy(to, p, bytes < old_usable ? bytes : old_usable);
+    jm_heap_moving(tid, (Addr)p, &block);
+    if (to != p)
+        give_back_memory(p);
+    else
+        jm_blocks_remove((Addr)p);
+    jm_heap_moved(tid, (Addr)p, &block, old_overhead, (Addr)to, now);
+    return to;
+}
+
+static SizeT on_usable_size(ThreadId tid, void *p)
+{
+    Block block;
+    return find_own(p, &block) ? host_heap_usable((Addr)p, block.bytes, block.is_small) : 0;
+}
+
+#if defined(HAVE_VG_MEMALIGN_ORIG_ALIGN)
+static void *on_memalign(ThreadId tid, SizeT align, SizeT orig_align, SizeT n)
+{
+    return allocate(tid, "memalign", n, align, False);
+}
+#else
+static void *on_memalign(ThreadId tid, SizeT align, SizeT n)
+{
+    return allocate(tid, "memalign", n, align, False);
+}
+#endif
+
+#if defined(HAVE_VG_MEMALIGN_ORIG_ALIGN)
+static void *on_new_aligned(ThreadId tid, SizeT n, SizeT align, SizeT orig_align)
+{
+    return allocate(tid, "operator new", n, align, False);
+}
+static void on_delete_aligned(ThreadId tid, void *p, SizeT align)
+{
+    release(tid, p);
+}
+#elif defined(HAVE_VG_ALIGNED_NEW)
+static void *on_new_aligned(ThreadId tid, SizeT n, SizeT align)
+{
+    return allocate(tid, "operator new", n, align, False);
+}
+static void on_delete_aligned(ThreadId tid, void *p, SizeT align)
+{
+    release(tid, p);
+}
+#endif
+
+// ---- for the preload library ---------------------------------------------------------------------------------
+
+void *jm_malloc_calloc(ThreadId tid, SizeT n, SizeT each)
+{
+    return on_calloc(tid, n, each);
+}
+
+void *jm_malloc_pvalloc(ThreadId tid, SizeT bytes)
+{
+    SizeT whole = HOST_PAGE_UP(bytes ? bytes : 1);
+    return allocate(tid, "pvalloc", whole < bytes ? bytes : whole, HOST_PAGE_BYTES, False);
+}
+
+void *jm_malloc_new(ThreadId tid, SizeT bytes, SizeT align)
+{
+    return allocate(tid, NULL, bytes, align > VG_(clo_alignment) ? align : VG_(clo_alignment), False);
+}
+
+// The core's mallinfo covers its own allocator alone, so the linker redirects calls of it here (--wrap).
+typedef struct {
+    Int fields[JM_N_MALLINFO];
+} CoreMallinfo;
+
+enum { MALLINFO_ARENA = 0, MALLINFO_USED = 7, MALLINFO_FREE = 8 }; // malloc.h: arena, uordblks, fordblks
+
+void __real_vgPlain_mallinfo(ThreadId tid, CoreMallinfo *told);
+void __wrap_vgPlain_mallinfo(ThreadId tid, CoreMallinfo *told);
+
+void jm_malloc_mallinfo(ThreadId tid, SizeT *fields)
+{
+    CoreMallinfo core;
+    __real_vgPlain_mallinfo(tid, &core);
+    for (UInt i = 0; i < JM_N_MALLINFO; i++)
+        fields[i] = (UInt)core.fields[i];
+    SizeT mapped, used;
+    jm_slab_sums(&mapped, &used);
+    fields[MALLINFO_ARENA] += mapped;
+    fields[MALLINFO_USED] += used;
+    fields[MALLINFO_FREE] += mapped - used;
+    // In the C library arena is the sum of the others, and programs rely on it; the core leaves out superblock headers.
+    if (fields[MALLINFO_ARENA] >= fields[MALLINFO_USED])
+        fields[MALLINFO_FREE] = fields[MALLINFO_ARENA] - fields[MALLINFO_USED];
+}
+
+void __wrap_vgPlain_mallinfo(ThreadId tid, CoreMallinfo *told)
+{
+    SizeT fields[JM_N_MALLINFO];
+    jm_malloc_mallinfo(tid, fields);
+    for (UInt i = 0; i < JM_N_MALLINFO; i++)
+        told->fields[i] = (Int)fields[i];
+}
+
+// ---- registration --------------------------------------------------------------------------------------------
+
+void jm_malloc_init(void)
+{
+    jm_slab_init();
+#if defined(HAVE_VG_MEMALIGN_ORIG_ALIGN) || defined(HAVE_VG_ALIGNED_NEW)
+    VG_(needs_malloc_replacement)
+    (on_malloc, on_new, on_new_aligned, on_new, on_new_aligned, on_memalign, on_calloc, on_free, on_free,
+     on_delete_aligned, on_free, on_delete_aligned, on_realloc, on_usable_size, 0);
+#else
+    VG_(needs_malloc_replacement)
+    (on_malloc, on_new, on_new, on_memalign, on_calloc, on_free, on_free, on_free, on_realloc, on_usable_size, 0);
+#endif
+}

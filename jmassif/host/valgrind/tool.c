@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//
+// Registers the tool with Valgrind's core, and turns its callbacks into the events of host/events.h.
+
+#include "base/options.h"
+#include "base/text.h"
+#include "heap/heap.h"
+#include "host/events.h"
+#include "host/host.h"
+#include "host/valgrind/code_cache.h"
+#include "host/valgrind/compat.h"
+#include "host/valgrind/debug_info.h"
+#include "host/valgrind/descriptors.h"
+#include "host/valgrind/fma.h"
+#include "host/valgrind/freeres.h"
+#include "host/valgrind/guest_state.h"
+#include "host/valgrind/indirect.h"
+#include "host/valgrind/instructions.h"
+#include "host/valgrind/killed.h"
+#include "host/valgrind/malloc.h"
+#include "host/valgrind/matching.h"
+#include "host/valgrind/places.h"
+#include "host/valgrind/request.h"
+#include "host/valgrind/symbol_names.h"
+#include "host/valgrind/translation.h"
+#include "pages/mappings.h"
+#include "pages/stack_memory.h"
+#include "preload/protocol.h"
+#include "requests/client.h"
+
+// ---- mappings and threads ------------------------------------------------------------------------------------
+
+static void on_mapping(Addr start, SizeT bytes, Bool rr, Bool ww, Bool xx, ULong di_handle)
+{
+    event_mapped(start, bytes, rr, xx, di_handle != 0);
+}
+
+static void on_protect(Addr start, SizeT bytes, Bool rr, Bool ww, Bool xx)
+{
+    event_protected(start, bytes, xx);
+}
+
+static void on_thread_create(ThreadId tid, ThreadId child)
+{
+    event_thread_created(child);
+}
+
+static void on_stack_grown(Addr start, SizeT bytes)
+{
+    jm_stack_memory_grown(bytes);
+}
+
+static void on_stack_shrunk(Addr start, SizeT bytes)
+{
+    jm_stack_memory_shrunk(bytes);
+}
+
+static void on_signal_stack(Addr start, SizeT bytes, ThreadId tid)
+{
+    jm_stack_memory_grown(bytes);
+}
+
+static void before_fork(ThreadId tid)
+{
+    event_before_fork();
+}
+
+static void after_fork_in_child(ThreadId tid)
+{
+    jm_code_cache_after_fork_in_child();
+    event_after_fork_in_child(tid);
+}
+
+// ---- system calls --------------------------------------------------------------------------------------------
+
+static void before_syscall(ThreadId tid, UInt number, UWord *args, UInt n_args)
+{
+    jm_descriptors_before_syscall(number, args);
+    event_before_syscall(tid, number, args);
+    if (number == __NR_execve || number == __NR_execveat)
+        jm_code_cache_before_exec();
+}
+
+static void after_syscall(ThreadId tid, UInt number, UWord *args, UInt n_args, SysRes res)
+{
+    jm_descriptors_after_syscall(number, args, sr_isError(res));
+    event_after_syscall(tid, number, args, sr_isError(res) ? -(Long)sr_Err(res) : (Long)sr_Res(res));
+    jm_places_after_syscall(number, args, res);
+}
+
+static void on_client_code(ThreadId tid, ULong blocks_dispatched)
+{
+    event_tick(blocks_dispatched);
+}
+
+// ---- requests ------------------------------------------------------------------------------------------------
+
+static Bool on_request(ThreadId tid, UWord *args, UWord *result)
+{
+    *result = 0;
+    switch (args[0]) {
+    case VG_USERREQ__MALLOCLIKE_BLOCK:
+        jm_heap_malloclike(tid, args[1], args[2]);
+        return True;
+    case VG_USERREQ__RESIZEINPLACE_BLOCK:
+        jm_heap_resize_in_place(tid, args[1], args[3]);
+        return True;
+    case VG_USERREQ__FREELIKE_BLOCK:
+        jm_heap_freelike(tid, args[1]);
+        return True;
+    case JM_REQ_CALLOC:
+        *result = (UWord)jm_malloc_calloc(tid, args[1], args[2]);
+        return True;
+    case JM_REQ_PVALLOC:
+        *result = (UWord)jm_malloc_pvalloc(tid, args[1]);
+        return True;
+    case JM_REQ_NEW:
+        *result = (UWord)jm_malloc_new(tid, args[1], args[2]);
+        return True;
+    case JM_REQ_MALLINFO2:
+        if (host_is_writable(args[1], JM_N_MALLINFO * sizeof(SizeT)))
+            jm_malloc_mallinfo(tid, (SizeT *)args[1]);
+        return True;
+    case VG_USERREQ__GDB_MONITOR_COMMAND:
+        switch (VG_(keyword_id)("help usage snapshot peak", (HChar *)args[1], kwd_report_duplicated_matches)) {
+        case -1:
+            return False;
+        case -2: // ambiguous: the core has said so
+            break;
+        default:
+            jm_client_monitor((HChar *)args[1]);
+        }
+        *result = 1;
+        return True;
+    default:
+        return jm_client_handle_request(tid, args, result);
+    }
+}
+
+Bool jm_tool_request(ThreadId tid, UWord *args, UWord *result)
+{
+    return on_request(tid, args, result);
+}
+
+// ---- translation ---------------------------------------------------------------------------------------------
+
+static Bool has_fma;
+
+static IRSB *instrument(VgCallbackClosure *closure, IRSB *in, const VexGuestLayout *layout,
+                        const VexGuestExtents *extents, const VexArchInfo *archinfo_host, IRType guest_word,
+                        IRType host_word)
+{
+    jm_code_cache_instrumenting(in);
+    IRSB *out = has_fma ? jm_fma_in_hardware(in, archinfo_host) : in;
+    if (jm_options.time_unit == TIME_INSTRUCTIONS)
+        out = jm_count_instructions(out);
+    out = jm_request_answer_at_once(out);
+    jm_translation_instrumented(in, out);
+    jm_indirect_foresee(out);
+    return out;
+}
+
+// ---- the tool's life -----------------------------------------------------------------------------------------
+
+static Bool has_started;
+
+static Bool process_option(const HChar *arg)
+{
+    // The core asks again while the program runs (vgdb v.clo).
+    return !has_started && (jm_options_process(arg) || VG_(replacement_malloc_process_cmd_line_option)(arg));
+}
+
+static void post_clo_init(void)
+{
+    has_started = True;
+    jm_options.show_below_main = VG_(clo_show_below_main);
+    jm_options.merge_recursive_frames = VG_(clo_merge_recursive_frames) > 0 ? VG_(clo_merge_recursive_frames) : 0;
+    jm_options_finish();
+    if (jm_options.low_footprint) {
+        jm_translation_keep_little();
+        jm_debug_info_keep_little();
+    }
+    // The core warns of unknown ioctls for the sake of definedness checks, which this tool does not make.
+    if (jm_options.driver)
+        VG_(clo_sim_hints) |= JM_LAX_IOCTLS;
+    jm_freeres_init();
+    jm_client_on_exit(jm_freeres_allow);
+    has_fma = jm_fma_is_available();
+    jm_code_cache_init();
+    event_started();
+    if (jm_options.stacks) {
+        VG_(track_new_mem_stack)(on_stack_grown);
+        VG_(track_die_mem_stack)(on_stack_shrunk);
+        VG_(track_new_mem_stack_signal)(on_signal_stack);
+        VG_(track_die_mem_stack_signal)(on_stack_shrunk);
+    }
+}
+
+static void fini(Int exit_code)
+{
+    Bool has_called_exit = event_ended();
+    event_closed(!has_called_exit && jm_on_killed(event_killed));
+    jm_code_cache_end();
+    jm_places_end();
+}
+
+const HChar *host_launcher(void)
+{
+    return VG_(name_of_launcher) ? VG_(name_of_launcher) : "";
+}
+
+Bool host_wants_statistics(void)
+{
+    return VG_(clo_stats);
+}
+
+void host_release_read_pages(void)
+{
+    jm_symbol_names_let_go();
+}
+
+void host_statistics(void)
+{
+    jm_code_cache_stats();
+    jm_places_stats();
+    jm_guest_stats();
+    jm_matching_stats();
+}
+
+static void pre_clo_init(void)
+{
+    VG_(details_name)("jmassif");
+    VG_(details_version)(PACKAGE_VERSION);
+    VG_(details_description)("a heap and CUDA memory profiler");
+    VG_(details_copyright_author)("Copyright (C) 2026, and GNU GPL'd, by the jmassif authors.");
+    VG_(details_bug_reports_to)("the jmassif authors");
+#if !defined(VGA_amd64)
+    host_page_bytes = VKI_PAGE_SIZE;
+#endif
+    jm_translation_init();
+    jm_debug_info_init();
+
+    VG_(basic_tool_funcs)(post_clo_init, instrument, fini);
+    jm_options_init();
+    VG_(needs_command_line_options)(process_option, jm_options_print_usage, jm_options_print_debug_usage);
+    VG_(needs_client_requests)(on_request);
+    VG_(needs_syscall_wrapper)(before_syscall, after_syscall);
+    VG_(needs_print_stats)(event_print_statistics);
+    VG_(needs_libc_freeres)();
+    VG_(needs_cxx_freeres)();
+    jm_malloc_init();
+    VG_(track_new_mem_startup)(on_mapping);
+    VG_(track_new_mem_mmap)(on_mapping);
+    VG_(track_die_mem_munmap)(event_unmapped);
+    VG_(track_change_mem_mprotect)(on_protect);
+    VG_(track_new_mem_brk)(jm_mappings_brk_grown);
+    VG_(track_die_mem_brk)(jm_mappings_unmapped);
+    VG_(track_copy_mem_remap)(jm_mappings_moved);
+    VG_(track_pre_thread_ll_create)(on_thread_create);
+    VG_(track_pre_thread_first_insn)(event_thread_began);
+    VG_(track_pre_thread_ll_exit)(event_thread_ended);
+    VG_(track_start_client_code)(on_client_code);
+    VG_(atfork)(before_fork, NULL, after_fork_in_child);
+}
+
+VG_DETERMINE_INTERFACE_VERSION(pre_clo_init)

@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//
+// The core's unwinder beside ours (host/host.h, "threads").
+
+#ifndef JM_UNWINDER_H
+#define JM_UNWINDER_H
+
+#include "host/valgrind/compat.h"
+
+// Record that the core has read an unwind table for the file that is mapped at this address.
+void jm_core_knows_file(Addr inside);
+
+#endif
