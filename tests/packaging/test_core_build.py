@@ -15,10 +15,17 @@ import pytest
 from tests.harness import ROOT, Run, run
 
 ARCH = platform.machine()
-# What is changed is looked for in the source.
-HEADERS = {
-    "coregrind/pub_core_libcproc.h": '#define VALGRIND_LIB "VALGRIND_LIB"\n',
-    "coregrind/m_transtab.c": "#define N_HTTES_PER_SECTOR /*10007*/ 65521\n",
+PATCH = """--- a/coregrind/m_transtab.c
++++ b/coregrind/m_transtab.c
+@@ -1 +1 @@
+-#define N_HTTES_PER_SECTOR 65521
++UInt VG_(transtab_slots) = 65521;
+"""
+SOURCE = {
+    "coregrind/m_transtab.c": "#define N_HTTES_PER_SECTOR 65521\n",
+    "config.h": "",
+    "COPYING": "",
+    "coregrind/vgdb": "",
 }
 MAKEFILE = """default.supp include/vgversion.h valgrind.pc all vgdb install-pkgconfigDATA install-vglibDATA:
 \t@:
@@ -36,7 +43,7 @@ def fixture_packaging(tmp_path: Path) -> Path:
         (tree / part).mkdir(parents=True)
     for directory in (tree, *(path for path in tree.iterdir() if path.is_dir())):
         (directory / "Makefile").write_text(MAKEFILE)
-    for name, text in {**HEADERS, "config.h": "", "COPYING": "", "coregrind/vgdb": ""}.items():
+    for name, text in SOURCE.items():
         (tree / name).write_text(text)
     (tree / "configure").write_text("#!/bin/sh\n")
     (tree / "configure").chmod(0o755)
@@ -47,6 +54,8 @@ def fixture_packaging(tmp_path: Path) -> Path:
     shutil.copy2(str(ROOT / "packaging/valgrind/build"), str(packaging))
     shutil.copy2(str(ROOT / "packaging/cache"), str(packaging.parent))
     sha256 = hashlib.sha256(archive.read_bytes()).hexdigest()
+    (packaging / "patches").mkdir()
+    (packaging / "patches/0001-slots.patch").write_text(PATCH)
     (packaging / "source").write_text(f"version=9\narchive=core.tar\nsha256={sha256}\n")
     return packaging
 
@@ -72,9 +81,8 @@ def built(done: Run) -> bool:
 
 
 def assert_changed(core: Path) -> None:
-    """This core has the changes that jmassif makes."""
+    """This core is built from the patched source."""
     assert "VG_(transtab_slots) = 65521" in (core / "usr/m_transtab.c").read_text()
-    assert '"JMASSIF_LIB"' in (core / "usr/pub_core_libcproc.h").read_text()
 
 
 def test_the_core_is_built_once_and_its_makers_read_nothing_of_it(packaging: Path) -> None:
@@ -82,6 +90,15 @@ def test_the_core_is_built_once_and_its_makers_read_nothing_of_it(packaging: Pat
     assert built(build(packaging))
     assert not built(build(packaging, JMASSIF_BUILD_CACHE="none"))
     assert_changed(packaging.parents[1] / "out" / ARCH)
+
+
+def test_a_patch_that_does_not_apply_is_named_in_one_line(packaging: Path) -> None:
+    (packaging / "patches/0002-again.patch").write_text(PATCH)
+    done = build(packaging)
+    assert (done.returncode, done.stdout) == (1, "")
+    building, said = done.stderr.splitlines()
+    assert "core 9" in building and said.endswith("0002-again.patch does not apply to Valgrind 9")
+    assert not (packaging.parents[1] / "out" / ARCH).exists()
 
 
 def test_a_source_that_is_another_is_not_built(packaging: Path) -> None:
@@ -100,8 +117,8 @@ def test_a_fresh_tree_takes_core_and_source_from_the_cache(packaging: Path) -> N
     assert (fresh / "source/core.tar").read_bytes() == (fresh.with_name("out") / "source/core.tar").read_bytes()
 
 
-@pytest.mark.parametrize("name", ["source", "build"])
-def test_another_source_or_script_has_a_core_of_its_own(packaging: Path, name: str) -> None:
+@pytest.mark.parametrize("name", ["source", "build", "patches/0001-slots.patch"])
+def test_another_source_script_or_patch_has_a_core_of_its_own(packaging: Path, name: str) -> None:
     assert built(build(packaging))
     with (packaging / name).open("a") as script:
         script.write("# changed\n")

@@ -17,8 +17,8 @@
 #define FEW_SECTORS 2
 
 // A sector's tables have a slot per superblock, 6 MB for the core's 65521 slots. The core of bundles and packages lets
-// the tool set the number (packaging/valgrind/build). With four small sectors the core discards the oldest quarter, not
-// the older half.
+// the tool set the number (packaging/valgrind/patches). With four small sectors the core discards the oldest quarter,
+// not the older half.
 #define FEW_SLOTS     16381 // a prime
 #define SMALL_SECTORS 4
 extern UInt VG_(transtab_slots) __attribute__((weak));
