@@ -141,18 +141,7 @@ AS_IF([test $knows_translated = yes], [
     CACHE_WRAP_LDFLAGS="$CACHE_WRAP_LDFLAGS -Wl,--wrap=vgPlain_search_transtab"
 ])
 
-dnl Where edges.c takes the place of a removal.
-AC_MSG_CHECKING([whether removals from arrays can be taken over])
-removes_edges=yes
-for function in vgPlain_newXA vgPlain_removeIndexXA; do
-    JM_IF_FUNCTION([libcoregrind], [$function], [], [removes_edges=no])
-done
-AC_MSG_RESULT([$removes_edges])
 CORE_WRAP_LDFLAGS=
-AS_IF([test $removes_edges = yes], [
-    AC_DEFINE([REMOVES_EDGES], [1], [Removals from arrays are taken over.])
-    CORE_WRAP_LDFLAGS="-Wl,--wrap=vgPlain_newXA -Wl,--wrap=vgPlain_removeIndexXA"
-])
 
 dnl Where places.c asks for a place.
 AC_MSG_CHECKING([whether object files can be given places])

@@ -3,7 +3,6 @@
 
 import platform
 import re
-import resource
 from pathlib import Path
 from typing import Dict, Set, Tuple
 
@@ -58,29 +57,6 @@ def test_code_is_as_good_as_without_a_tool(tmp_path: Path) -> None:
     """
     none, ours = without_and_with(tmp_path / "trace", "--vex-iropt-register-updates=allregs-at-mem-access")
     assert 0.98 * none < ours < 1.06 * none
-
-
-CALLS = """
-#include <stdio.h>
-long called(long);
-__asm__("called: mov %rdi, %rax\\n.rept 90000\\n call 1f\\n.endr\\n ret\\n 1: add $1, %rax\\n ret");
-int main(void) { printf("%ld\\n", called(0)); return 0; }
-"""
-
-
-@pytest.mark.skipif(platform.machine() != "x86_64", reason="instructions of x86-64")
-def test_code_that_is_called_in_many_places_is_given_up_faster_than_without_a_tool(tmp_path: Path) -> None:
-    """Which of them it was called from is forgotten one by one, as their sector is."""
-    program = compile_c(CALLS)
-
-    def user_seconds(tool: str, *options: str) -> float:
-        before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
-        done = under(tool, "-q", "--num-transtab-sectors=2", *AS_LONG_AS_OURS, *options, program)
-        assert (done.returncode, done.stdout) == (0, "90000\n")
-        return resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before
-
-    ours = user_seconds("jmassif", "--code-cache=no", f"--jmassif-out-file={tmp_path / 'trace'}")
-    assert ours < 0.6 * user_seconds("none")
 
 
 ALLOCATES = """
