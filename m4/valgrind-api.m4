@@ -131,16 +131,6 @@ AS_IF([test $keeps_translations = yes],
     [AC_DEFINE([KEEPS_TRANSLATIONS], [1], [Translations can be kept between runs.])],
     [CACHE_WRAP_LDFLAGS=])
 
-dnl What translated.c answers, which hears of each translation from code_cache.c.
-AC_MSG_CHECKING([whether searches for translations can be taken over])
-knows_translated=no
-JM_IF_FUNCTION([libcoregrind], [vgPlain_search_transtab], [knows_translated=$keeps_translations])
-AC_MSG_RESULT([$knows_translated])
-AS_IF([test $knows_translated = yes], [
-    AC_DEFINE([KNOWS_WHAT_IS_TRANSLATED], [1], [Searches for translations are taken over.])
-    CACHE_WRAP_LDFLAGS="$CACHE_WRAP_LDFLAGS -Wl,--wrap=vgPlain_search_transtab"
-])
-
 CORE_WRAP_LDFLAGS=
 
 dnl Where places.c asks for a place.

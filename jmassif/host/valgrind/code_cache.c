@@ -17,7 +17,6 @@
 #include "base/words.h"
 #include "host/valgrind/code_file.h"
 #include "host/valgrind/mapped_code.h"
-#include "host/valgrind/translated.h"
 
 #if defined(KEEPS_TRANSLATIONS)
 
@@ -96,7 +95,6 @@ static void open_file(const VexTranslateArgs *args)
 
 VexTranslateResult __wrap_LibVEX_Translate(VexTranslateArgs *args)
 {
-    jm_translated(args);
     if (state == NOT_OPENED)
         open_file(args);
     const NSegment *mapping = state == ON && is_plain(args) ? jm_mapped_code(args->guest_bytes_addr) : NULL;
