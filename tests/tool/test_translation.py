@@ -1,15 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What is asked of the core's translator: its own figures (--stats=yes) for us and for --tool=none."""
 
-import platform
 import re
 from pathlib import Path
-from typing import Dict, Set, Tuple
-
-import pytest
+from typing import Tuple
 
 from tests.harness import BUILD, VALGRIND, Argument, Run, compile_c, record, run
-from tests.tool.programs import DIRECTORY
 
 SMALL = "int main(void) { return 0; }"
 
@@ -74,12 +70,3 @@ def test_an_allocation_does_not_go_through_the_cores_scheduler() -> None:
     told = record([compile_c(ALLOCATES, "-fno-builtin")], ["--stats=yes"]).stderr
     found = re.search(r"scheduler: [\d,]+/([\d,]+) major/minor sched events", told)
     assert found and int(found.group(1).replace(",", "")) < 10000, told
-
-
-@pytest.mark.skipif(platform.machine() != "x86_64", reason="the vector registers of x86-64")
-@pytest.mark.parametrize("more", [0, 1, 8, 16, 24, 32])
-def test_vector_registers_lie_within_lines_of_the_cache(more: int, tmp_path: Path) -> None:
-    """However long the options are, after which the core lays out what it keeps. Found by the program's stack pointer."""
-    log = tmp_path / ("l" * (1 + more))
-    record([compile_c(SMALL)], ["--stats=yes", f"--log-file={log}"])
-    assert "vector registers: 0 bytes past a multiple of 32" in log.read_text()

@@ -13,7 +13,6 @@
 #include "host/valgrind/descriptors.h"
 #include "host/valgrind/fma.h"
 #include "host/valgrind/freeres.h"
-#include "host/valgrind/guest_state.h"
 #include "host/valgrind/indirect.h"
 #include "host/valgrind/instructions.h"
 #include "host/valgrind/killed.h"
@@ -223,7 +222,6 @@ void host_statistics(void)
 {
     jm_code_cache_stats();
     jm_places_stats();
-    jm_guest_stats();
     jm_matching_stats();
 }
 
