@@ -171,29 +171,6 @@ AS_IF([test -n "$reads_debug_info"], [
     CORE_WRAP_LDFLAGS="$CORE_WRAP_LDFLAGS -Wl,--wrap=$reads_debug_info"
 ])
 
-dnl Since 3.22 symbols of a separate debug file come too late for wrappers (debug_info.c).
-AC_MSG_CHECKING([whether symbols are read when they are asked for])
-JM_IF_FUNCTION([libcoregrind], [vgPlain_di_load_di], [
-    AC_MSG_RESULT([yes])
-    AC_DEFINE([READS_SYMBOLS_LATE], [1], [Symbols of separate debug files are read when they are asked for.])
-], [AC_MSG_RESULT([no])])
-
-dnl How the core looks for what is to be replaced in a new object file (matching.c).
-AC_MSG_CHECKING([whether the core can be shown some symbols only])
-chooses_symbols=yes
-test -n "$reads_debug_info" || chooses_symbols=no
-choosing="vgPlain_redir_notify_new_DebugInfo vgPlain_DebugInfo_syms_howmany vgPlain_DebugInfo_syms_getidx vgPlain_maybe_Z_demangle"
-for function in $choosing; do
-    JM_IF_FUNCTION([libcoregrind], [$function], [], [chooses_symbols=no])
-done
-AC_MSG_RESULT([$chooses_symbols])
-AS_IF([test $chooses_symbols = yes], [
-    AC_DEFINE([CHOOSES_SYMBOLS], [1], [The core is shown those symbols that may be replaced.])
-    for function in $choosing; do
-        CORE_WRAP_LDFLAGS="$CORE_WRAP_LDFLAGS -Wl,--wrap=$function"
-    done
-])
-
 dnl Where the core keeps names of symbols (symbol_names.c).
 AC_MSG_CHECKING([whether names can stay in their files])
 asks_for_names=yes

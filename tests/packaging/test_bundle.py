@@ -3,7 +3,6 @@
 
 import json
 import re
-import resource
 import shutil
 import subprocess
 import tarfile
@@ -13,18 +12,7 @@ import pytest
 
 from jmassif.reader.builder import load_file
 from tests.board.test_packages_on_board import FLAGS, KEEPS
-from tests.harness import (
-    ARCH,
-    ARM64_SYSROOT,
-    VALGRIND,
-    Argument,
-    Run,
-    allocated_by_function,
-    compile_arm64,
-    compile_c,
-    released,
-    run,
-)
+from tests.harness import ARCH, ARM64_SYSROOT, Run, allocated_by_function, compile_arm64, compile_c, released, run
 
 PROCESSOR = {"amd64": "x86_64", "arm64": "aarch64"}
 
@@ -87,32 +75,6 @@ def test_sectors_of_translated_code_are_small_on_small_boards(home: Path, tmp_pa
     two = table_bytes(home, tmp_path, "--num-transtab-sectors=2")
     assert 0.45 * two < table_bytes(home, tmp_path, "--low-footprint=yes") < 0.55 * two
     assert table_bytes(home, tmp_path, "--low-footprint=yes", "--num-transtab-sectors=2") == two  # as asked for
-
-
-CALLS = """
-#include <stdio.h>
-long called(long);
-__asm__("called: mov %rdi, %rax\\n.rept 90000\\n call 1f\\n.endr\\n ret\\n 1: add $1, %rax\\n ret");
-int main(void) { printf("%ld\\n", called(0)); return 0; }
-"""
-
-
-@pytest.mark.skipif(ARCH != "amd64", reason="instructions of x86-64")
-def test_code_that_is_called_in_many_places_is_discarded_faster_than_by_an_unpatched_core(
-    home: Path, tmp_path: Path
-) -> None:
-    """A discarded sector's jumps are removed from the function's incoming ones, one by one."""
-    program = compile_c(CALLS)
-
-    def user_seconds(*command: Argument) -> float:
-        before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
-        options = ["-q", "--num-transtab-sectors=2", "--vex-guest-max-insns=20", "--vex-guest-chase=no"]
-        done = run([*command, *options, program], cwd=tmp_path)
-        assert (done.returncode, done.stdout) == (0, "90000\n"), done.stderr
-        return resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before
-
-    ours = user_seconds(home / "bin/jmassif", "--code-cache=no", "--jmassif-out-file=trace")
-    assert ours < 0.6 * user_seconds(VALGRIND, "--tool=none")
 
 
 def test_the_bundle_for_boards_records_on_an_emulated_processor(tmp_path: Path) -> None:

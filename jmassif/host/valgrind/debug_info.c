@@ -54,22 +54,11 @@ Bool WRAP_READ_DEBUG_INFO(DebugInfo *info)
 
 #endif
 
-#if defined(READS_SYMBOLS_LATE)
-
-void VG_(di_load_di)(DebugInfo *info);
-
-// Read the dynamic loader's symbols at once. The core searches functions to wrap when an object file is mapped, without
-// the symbols of a separate debug file, which it reads at the first look-up of an address. The loader's function behind
-// dlopen has a symbol only there. The loader's file is small.
-void jm_debug_info_read_early(const DebugInfo *info)
+// From 3.22 on the core reads a separate debug file at the first look-up of an address, but searches functions to wrap
+// when an object file is mapped, or when the file with their wrappers is. The loader's function behind dlopen has a
+// symbol only in the separate file, and its wrapper is mapped by the loader.
+void jm_debug_info_read_loader(Addr first_instruction)
 {
-    const HChar *path = VG_(DebugInfo_get_filename)(info);
-    if (path && VG_(strncmp)(VG_(basename)(path), "ld-", 3) == 0)
-        VG_(di_load_di)((DebugInfo *)info);
+    const HChar *name;
+    VG_(get_fnname)(VG_(current_DiEpoch)(), first_instruction, &name);
 }
-
-#else
-
-void jm_debug_info_read_early(const DebugInfo *info) {}
-
-#endif

@@ -12,8 +12,8 @@ void jm_debug_info_init(void);
 // Skip inlined calls, unless the user has asked for them.
 void jm_debug_info_keep_little(void);
 
-// Read an object file's symbols now if they are needed before the first look-up of an address.
-void jm_debug_info_read_early(const DebugInfo *info);
+// Read the dynamic loader's symbols. Call with the program's first instruction, which is the loader's.
+void jm_debug_info_read_loader(Addr first_instruction);
 
 // Return how often the core has read an object file's debug information; while unchanged, all symbols are the same.
 UInt jm_debug_info_n_read(void);

@@ -17,7 +17,6 @@
 #include "host/valgrind/instructions.h"
 #include "host/valgrind/killed.h"
 #include "host/valgrind/malloc.h"
-#include "host/valgrind/matching.h"
 #include "host/valgrind/places.h"
 #include "host/valgrind/request.h"
 #include "host/valgrind/symbol_names.h"
@@ -222,7 +221,6 @@ void host_statistics(void)
 {
     jm_code_cache_stats();
     jm_places_stats();
-    jm_matching_stats();
 }
 
 static void pre_clo_init(void)
