@@ -105,21 +105,6 @@ JM_PROBE([HAVE_VG_LSTAT], [VG_(lstat)], [], [struct vg_stat probe; (void)VG_(lst
 CPPFLAGS=$saved_CPPFLAGS
 CFLAGS=$saved_CFLAGS
 
-dnl Passes of VEX that translation.c takes over, by the linker's --wrap. Only one of them is in a public header: where one is
-dnl not there under its name (a later release, libraries made for link-time optimisation), all are left as they are.
-AC_MSG_CHECKING([whether the calls of VEX's passes can be taken over])
-wraps_passes=yes
-VEX_WRAP_LDFLAGS=
-for pass in sanityCheckIRSB do_deadcode_BB cprop_BB; do
-    JM_IF_FUNCTION([libvex], [$pass], [], [wraps_passes=no])
-    VEX_WRAP_LDFLAGS="$VEX_WRAP_LDFLAGS -Wl,--wrap=$pass"
-done
-AC_MSG_RESULT([$wraps_passes])
-AS_IF([test $wraps_passes = yes],
-    [AC_DEFINE([WRAPS_VEX_PASSES], [1], [The calls of VEX's passes are taken over.])],
-    [VEX_WRAP_LDFLAGS=])
-AC_SUBST([VEX_WRAP_LDFLAGS])
-
 dnl What code_cache.c stands in the place of: the one function that translates, and the one in which a debugger is heard.
 AC_MSG_CHECKING([whether translations can be kept])
 keeps_translations=yes

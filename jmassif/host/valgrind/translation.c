@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// Settings of VEX and of the core's translation table that replace their defaults, and VEX's passes that a tool can
-// skip. The figures are those of docs/performance.md. See translation.h.
+// Settings of VEX and of the core's translation table that replace their defaults. The figures are those of
+// docs/performance.md. See translation.h.
 
 #include "host/valgrind/translation.h"
 
@@ -27,8 +27,6 @@ extern UInt VG_(transtab_slots) __attribute__((weak));
 // so a sector's code is full when its table is half full: at two thirds a look-up takes three times as many probes.
 #define ENTRY_BYTES 108
 
-static IRSB *tidy(IRSB *block);
-
 void jm_translation_init(void)
 {
     VG_(clo_vex_control).guest_max_insns = MAX_INSNS;
@@ -39,7 +37,6 @@ void jm_translation_init(void)
 #endif
     VG_(clo_num_transtab_sectors) = SECTORS;
     VG_(details_avg_translation_sizeB)(ENTRY_BYTES);
-    VG_(needs_final_IR_tidy_pass)(tidy);
 }
 
 void jm_translation_keep_little(void)
@@ -52,56 +49,3 @@ void jm_translation_keep_little(void)
         VG_(transtab_slots) = FEW_SLOTS;
     }
 }
-
-// ---- VEX's passes for a tool that changes a superblock --------------------------------------------------------
-
-// After instrumentation VEX checks the superblock, removes dead code, propagates constants, removes dead code again and
-// checks once more: a tenth of a translation's time. A superblock that the tool returns unchanged has just left the
-// same passes, so they are skipped, if configure found that the linker can lead VEX's calls of them here (--wrap).
-// Calls between passes inside VEX's optimiser are never led here.
-//
-// Before instrumentation VEX checks the superblock twice. These checks change nothing and only test VEX itself, so they
-// are skipped too. Superblocks that the tool has changed are checked.
-
-// State of the superblock that VEX is translating, from instrumentation to the final pass.
-static enum { BEFORE_OUR_TURN, UNTOUCHED, CHANGED } superblock;
-
-void jm_translation_instrumented(const IRSB *in, const IRSB *out)
-{
-    superblock = in == out ? UNTOUCHED : CHANGED;
-}
-
-// Final pass: the last callback of a tool for a superblock.
-static IRSB *tidy(IRSB *block)
-{
-    superblock = BEFORE_OUR_TURN;
-    return block;
-}
-
-#if defined(WRAPS_VEX_PASSES)
-
-void __real_sanityCheckIRSB(const IRSB *block, const HChar *caller, Bool is_flat, IRType word);
-void __wrap_sanityCheckIRSB(const IRSB *block, const HChar *caller, Bool is_flat, IRType word);
-void __real_do_deadcode_BB(IRSB *block);
-void __wrap_do_deadcode_BB(IRSB *block);
-IRSB *__real_cprop_BB(IRSB *block);
-IRSB *__wrap_cprop_BB(IRSB *block);
-
-void __wrap_sanityCheckIRSB(const IRSB *block, const HChar *caller, Bool is_flat, IRType word)
-{
-    if (superblock == CHANGED)
-        __real_sanityCheckIRSB(block, caller, is_flat, word);
-}
-
-void __wrap_do_deadcode_BB(IRSB *block)
-{
-    if (superblock != UNTOUCHED)
-        __real_do_deadcode_BB(block);
-}
-
-IRSB *__wrap_cprop_BB(IRSB *block)
-{
-    return superblock == UNTOUCHED ? block : __real_cprop_BB(block);
-}
-
-#endif

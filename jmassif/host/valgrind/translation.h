@@ -15,7 +15,4 @@ void jm_translation_init(void);
 // Keep the least translated code that the program can do with. Call after the options are parsed.
 void jm_translation_keep_little(void);
 
-// Call with every superblock that the tool was given, and with its result.
-void jm_translation_instrumented(const IRSB *in, const IRSB *out);
-
 #endif
