@@ -132,13 +132,13 @@ AC_SUBST([CACHE_WRAP_LDFLAGS])
 dnl The core's unwinder, which core_takeover.c takes over in the same way, and what core_step.c asks of it.
 AC_MSG_CHECKING([whether the core's unwinder can be taken over])
 takes_unwinder=yes
-for function in vgPlain_get_StackTrace vgPlain_get_and_pp_StackTrace vgModuleLocal_read_callframe_info_dwarf3 vgPlain_use_CF_info; do
+for function in vgPlain_use_CF_info vgModuleLocal_read_callframe_info_dwarf3; do
     JM_IF_FUNCTION([libcoregrind], [$function], [], [takes_unwinder=no])
 done
 AC_MSG_RESULT([$takes_unwinder])
 AS_IF([test $takes_unwinder = yes && { test "$VG_ARCH" = amd64 || test "$VG_ARCH" = arm64; }], [
     AC_DEFINE([TAKES_OVER_CORE_UNWINDER], [1], [The core's unwinder is taken over.])
-    for function in vgPlain_get_StackTrace vgPlain_get_and_pp_StackTrace vgModuleLocal_read_callframe_info_dwarf3; do
+    for function in vgPlain_use_CF_info vgModuleLocal_read_callframe_info_dwarf3; do
         CORE_WRAP_LDFLAGS="$CORE_WRAP_LDFLAGS -Wl,--wrap=$function"
     done
 ])

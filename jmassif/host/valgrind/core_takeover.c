@@ -1,32 +1,55 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// Stacks for the core from the recorder's unwinder. The core reads the unwind tables of all object files as they are
-// mapped, which takes seconds and hundreds of megabytes for large libraries. It needs them only to unwind: so it does
-// not read tables that our unwinder finds in the program's memory, and stacks that the core prints when a program
-// crashes are ours. The linker leads the core's calls here (--wrap). If configure found that these functions cannot be
-// wrapped, the core works as usual.
+// Unwind tables are read once, by the recorder. The core reads those of all object files as they are mapped, which
+// takes seconds and hundreds of megabytes for large libraries, and needs them only for the stacks that it prints, such
+// as a crash's. So it does not read tables that our unwinder finds in the program's memory, and steps by ours. The
+// linker leads the core's calls here (--wrap). If configure found that these functions cannot be wrapped, the core
+// works as usual.
 
 #include "symbols/elf.h"
 #include "base/options.h"
+#include "host/host.h"
 #include "host/valgrind/unwinder.h"
-#include "unwind/unwind.h"
+#include "unwind/step.h"
 
 #if defined(TAKES_OVER_CORE_UNWINDER)
 
-__typeof__(VG_(get_StackTrace)) __wrap_vgPlain_get_StackTrace;
-__typeof__(VG_(get_and_pp_StackTrace)) __wrap_vgPlain_get_and_pp_StackTrace;
+Bool __real_vgPlain_use_CF_info(CoreRegisters *registers, Addr min_accessible, Addr max_accessible);
+Bool __wrap_vgPlain_use_CF_info(CoreRegisters *registers, Addr min_accessible, Addr max_accessible);
 
-UInt __wrap_vgPlain_get_StackTrace(ThreadId tid, StackTrace ips, UInt n_ips, StackTrace sps, StackTrace fps,
-                                   Word first_ip_delta)
+// The core follows three registers from frame to frame, and asks for each step alone. The cursor has them all as long
+// as the core continues where the last step led.
+static Cursor cursor;
+
+static void begin(const CoreRegisters *from)
 {
-    return jm_unwind_any(tid, ips, sps, fps, n_ips, first_ip_delta);
+    cursor = (Cursor){.ip = from->ip, .is_innermost = True, .is_partial = True};
+    jm_register_set(&cursor.registers, JM_REG_SP, from->sp);
+    jm_register_set(&cursor.registers, JM_REG_FP, from->fp);
+#if defined(VGA_arm64)
+    jm_register_set(&cursor.registers, JM_REG_RA, from->link);
+#endif
 }
 
-void __wrap_vgPlain_get_and_pp_StackTrace(ThreadId tid, UInt n_ips)
+Bool __wrap_vgPlain_use_CF_info(CoreRegisters *registers, Addr min_accessible, Addr max_accessible)
 {
-    Addr ips[n_ips];
-    UInt n = jm_unwind_any(tid, ips, NULL, NULL, n_ips, 0);
-    VG_(pp_StackTrace)(VG_(current_DiEpoch)(), ips, n);
+    const Bool asks_core = jm_options.check_unwinding || host_may_step(registers->ip);
+    if (asks_core && __real_vgPlain_use_CF_info(registers, min_accessible, max_accessible))
+        return True;
+    if (jm_options.check_unwinding)
+        return False;
+    if (cursor.ip != registers->ip || cursor.registers.value[JM_REG_SP] != registers->sp)
+        begin(registers);
+    const Step step = jm_unwind_step(&cursor);
+    if (step == LACKS_REGISTER)
+        return False;
+    registers->ip = step == AT_CALLER ? cursor.ip + 1 : 0; // the core subtracts one, and stops at 0
+    registers->sp = cursor.registers.value[JM_REG_SP];
+    registers->fp = cursor.registers.value[JM_REG_FP];
+#if defined(VGA_arm64)
+    registers->link = cursor.registers.value[JM_REG_RA];
+#endif
+    return True;
 }
 
 // Part of an object file, with the layout of the core's DiSlice.

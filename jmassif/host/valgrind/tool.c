@@ -58,6 +58,15 @@ static void on_signal_stack(Addr start, SizeT bytes, ThreadId tid)
     jm_stack_memory_grown(bytes);
 }
 
+static void on_thread_begin(ThreadId tid)
+{
+    static Bool has_begun;
+    if (!has_begun)
+        jm_debug_info_read_loader(VG_(get_IP)(tid));
+    has_begun = True;
+    event_thread_began(tid);
+}
+
 static void before_fork(ThreadId tid)
 {
     event_before_fork();
@@ -253,7 +262,7 @@ static void pre_clo_init(void)
     VG_(track_die_mem_brk)(jm_mappings_unmapped);
     VG_(track_copy_mem_remap)(jm_mappings_moved);
     VG_(track_pre_thread_ll_create)(on_thread_create);
-    VG_(track_pre_thread_first_insn)(event_thread_began);
+    VG_(track_pre_thread_first_insn)(on_thread_begin);
     VG_(track_pre_thread_ll_exit)(event_thread_ended);
     VG_(track_start_client_code)(on_client_code);
     VG_(atfork)(before_fork, NULL, after_fork_in_child);

@@ -122,17 +122,8 @@ Bool host_may_step(Addr ip)
     return segment && (segment->kind == SkFileC || segment->kind == SkFileV) && is_known(segment->dev, segment->ino);
 }
 
-// Registers that the core follows from frame to frame. The function is in libcoregrind since 3.7 but in no public
-// header, so configure probes for it.
-typedef struct {
-    Addr ip, sp;
-#if defined(__aarch64__)
-    Addr link;
-#endif
-    Addr fp;
-} CoreRegisters;
-
-extern Bool VG_(use_CF_info)(CoreRegisters *registers, Addr min_accessible, Addr max_accessible);
+// The linker's --wrap sends calls of VG_(use_CF_info) to our function; this name is the core's original.
+extern Bool __real_vgPlain_use_CF_info(CoreRegisters *registers, Addr min_accessible, Addr max_accessible);
 
 Bool host_step(HostFrameRegisters *frame, Addr stack_end)
 {
@@ -140,7 +131,7 @@ Bool host_step(HostFrameRegisters *frame, Addr stack_end)
 #if defined(VGA_arm64)
     core.link = frame->link;
 #endif
-    if (!VG_(use_CF_info)(&core, frame->sp, stack_end - sizeof(Addr)))
+    if (!__real_vgPlain_use_CF_info(&core, frame->sp, stack_end - sizeof(Addr)))
         return False;
     *frame = (HostFrameRegisters){.ip = core.ip, .sp = core.sp, .fp = core.fp};
 #if defined(VGA_arm64)
@@ -149,21 +140,7 @@ Bool host_step(HostFrameRegisters *frame, Addr stack_end)
     return True;
 }
 
-// The linker's --wrap sends calls of VG_(get_StackTrace) to our function; this name is the core's original.
-UInt __real_vgPlain_get_StackTrace(ThreadId tid, StackTrace ips, UInt n_ips, StackTrace sps, StackTrace fps,
-                                   Word first_ip_delta);
-
-UInt host_stack(ThreadId tid, Addr *ips, Addr *sps, UInt max)
-{
-    return __real_vgPlain_get_StackTrace(tid, ips, max, sps, NULL, 0);
-}
-
 #else
-
-UInt host_stack(ThreadId tid, Addr *ips, Addr *sps, UInt max)
-{
-    return VG_(get_StackTrace)(tid, ips, max, sps, NULL, 0);
-}
 
 void jm_core_knows_file(Addr inside) {}
 
@@ -178,3 +155,8 @@ Bool host_step(HostFrameRegisters *frame, Addr stack_end)
 }
 
 #endif
+
+UInt host_stack(ThreadId tid, Addr *ips, Addr *sps, UInt max)
+{
+    return VG_(get_StackTrace)(tid, ips, max, sps, NULL, 0);
+}

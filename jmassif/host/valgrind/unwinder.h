@@ -7,6 +7,15 @@
 
 #include "host/valgrind/compat.h"
 
+// Registers that the core follows from frame to frame, with the layout of its D3UnwindRegs.
+typedef struct {
+    Addr ip, sp;
+#if defined(VGA_arm64)
+    Addr link;
+#endif
+    Addr fp;
+} CoreRegisters;
+
 // Record that the core has read an unwind table for the file that is mapped at this address.
 void jm_core_knows_file(Addr inside);
 
