@@ -143,19 +143,6 @@ AS_IF([test $takes_unwinder = yes && { test "$VG_ARCH" = amd64 || test "$VG_ARCH
     done
 ])
 
-dnl What reads an object file's debug information: at once when the file is mapped, or from 3.21 on when it is asked for.
-AC_MSG_CHECKING([what reads debug information])
-reads_debug_info=
-for function in vgModuleLocal_read_elf_debug_info vgModuleLocal_read_elf_debug; do
-    JM_IF_FUNCTION([libcoregrind], [$function], [reads_debug_info=$function])
-done
-AC_MSG_RESULT([${reads_debug_info:-not known}])
-AS_IF([test -n "$reads_debug_info"], [
-    AC_DEFINE_UNQUOTED([REAL_READ_DEBUG_INFO], [__real_$reads_debug_info], [Reads an object file's debug information.])
-    AC_DEFINE_UNQUOTED([WRAP_READ_DEBUG_INFO], [__wrap_$reads_debug_info], [Is called in its place.])
-    CORE_WRAP_LDFLAGS="$CORE_WRAP_LDFLAGS -Wl,--wrap=$reads_debug_info"
-])
-
 dnl Where the core keeps names of symbols (symbol_names.c).
 AC_MSG_CHECKING([whether names can stay in their files])
 asks_for_names=yes

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
 // The core reads inlined calls of each object file with debug information. Those of the C library, which most machines
-// with Valgrind have, take a quarter of a small program's start and name only its internal helpers. They are skipped
-// unless --read-inline-info=yes asks for them: the linker leads the core's reading here (--wrap).
+// with Valgrind have, take a quarter of a small program's start and name only its internal helpers. The core reads them
+// while the library is mapped, so they are skipped there unless --read-inline-info=yes asks for them.
 
 #include "host/valgrind/debug_info.h"
 
@@ -19,40 +19,33 @@ void jm_debug_info_keep_little(void)
         VG_(clo_read_inline_info) = False;
 }
 
-static UInt n_read;
-
-UInt jm_debug_info_n_read(void)
+static Bool is_c_library(Int file)
 {
-    return n_read;
-}
-
-#if defined(WRAP_READ_DEBUG_INFO)
-
-static Bool is_c_library(const HChar *path)
-{
-    static const HChar *const names[] = {"libc.so", "libc-2.", "libm.so", "libm-2.", "ld-linux", "ld-2."};
+    static const HChar *const names[] = {"libc.so", "libc-2.", "libm.so", "libm-2."};
+    HChar link[64], path[VKI_PATH_MAX];
+    VG_(snprintf)(link, sizeof link, "/proc/self/fd/%d", file);
+    SSizeT n = VG_(readlink)(link, path, sizeof path - 1);
+    path[n > 0 ? n : 0] = 0;
     for (UInt i = 0; i < sizeof names / sizeof *names; i++)
         if (VG_(strncmp)(VG_(basename)(path), names[i], VG_(strlen)(names[i])) == 0)
             return True;
     return False;
 }
 
-Bool REAL_READ_DEBUG_INFO(DebugInfo *info);
-__typeof__(REAL_READ_DEBUG_INFO) WRAP_READ_DEBUG_INFO;
+static Bool is_skipped;
 
-Bool WRAP_READ_DEBUG_INFO(DebugInfo *info)
+void jm_debug_info_before_map(Int file)
 {
-    const HChar *path = VG_(DebugInfo_get_filename)(info);
-    const Bool asked_for = VG_(clo_read_inline_info);
-    if (asked_for == YES_BY_DEFAULT && path && is_c_library(path))
+    is_skipped = file >= 0 && VG_(clo_read_inline_info) == YES_BY_DEFAULT && is_c_library(file);
+    if (is_skipped)
         VG_(clo_read_inline_info) = False;
-    Bool is_read = REAL_READ_DEBUG_INFO(info);
-    n_read++;
-    VG_(clo_read_inline_info) = asked_for;
-    return is_read;
 }
 
-#endif
+void jm_debug_info_after_map(void)
+{
+    if (is_skipped)
+        VG_(clo_read_inline_info) = YES_BY_DEFAULT;
+}
 
 // From 3.22 on the core reads a separate debug file at the first look-up of an address, but searches functions to wrap
 // when an object file is mapped, or when the file with their wrappers is. The loader's function behind dlopen has a

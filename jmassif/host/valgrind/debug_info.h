@@ -15,7 +15,8 @@ void jm_debug_info_keep_little(void);
 // Read the dynamic loader's symbols. Call with the program's first instruction, which is the loader's.
 void jm_debug_info_read_loader(Addr first_instruction);
 
-// Return how often the core has read an object file's debug information; while unchanged, all symbols are the same.
-UInt jm_debug_info_n_read(void);
+// Call before and after the program maps a file (-1: anonymous memory): the C library's inlined calls are skipped.
+void jm_debug_info_before_map(Int file);
+void jm_debug_info_after_map(void);
 
 #endif

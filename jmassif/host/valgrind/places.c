@@ -14,6 +14,7 @@
 #include "base/options.h"
 #include "base/stats.h"
 #include "host/valgrind/cache_directory.h"
+#include "host/valgrind/debug_info.h"
 
 #if defined(KEEPS_PLACES)
 
@@ -187,8 +188,10 @@ SysRes __wrap_vgModuleLocal_generic_PRE_sys_mmap(ThreadId tid, UWord start, UWor
     const Bool is_new = id && !known && may_write && choose(&chosen);
     if (known)
         chosen.start = known->start;
+    jm_debug_info_before_map(flags & VKI_MAP_ANONYMOUS ? -1 : (Int)fd);
     SysRes res = __real_vgModuleLocal_generic_PRE_sys_mmap(tid, known || is_new ? chosen.start : start, n_bytes,
                                                            protection, flags, fd, offset);
+    jm_debug_info_after_map();
     if (!known && !is_new)
         return res;
     if (sr_isError(res) || sr_Res(res) != chosen.start) {
