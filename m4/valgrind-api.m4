@@ -36,6 +36,15 @@ dnl JM_IF_FUNCTION(LIBRARY, FUNCTION, THEN, ELSE): whether one of Valgrind's lib
 AC_DEFUN([JM_IF_FUNCTION],
 [AS_IF(["$NM" "$VG_LIBDIR/$1-$VG_ARCH-linux.a" 2>/dev/null | $GREP " T $2\$" >/dev/null], [$3], [$4])])
 
+dnl JM_TAG(FUNCTION, DEFAULT): the tag of the core's replacement for a function, with a higher priority for ours.
+m4_define([JM_TAG], [
+AC_MSG_CHECKING([the tag of the replaced $1])
+jm_tag=`$GREP -a -o '_vgr[[0-9]]*0ZU_libcZdsoZa_$1' "$VG_LIBDIR/libreplacemalloc_toolpreload-$VG_ARCH-linux.a" | \
+    $SED -n 's/_vgr\([[0-9]]*\)0ZU.*/\1/p' | $SED 1q`
+AC_MSG_RESULT([${jm_tag:-not known}])
+AC_DEFINE_UNQUOTED(m4_toupper([$1])[_TAG], [${jm_tag:-$2}1], [The tag of our $1.])
+])
+
 AC_DEFUN([JM_PROBE_VALGRIND_API], [
 # -I and not -isystem: VG_() is a macro of these headers, so for system headers the compiler would let a call of an undeclared
 # VG_(function) pass in silence, in our sources as in these probes.
@@ -166,10 +175,6 @@ AS_IF([test $tells_signal = yes], [
 ])
 AC_SUBST([CORE_WRAP_LDFLAGS])
 
-dnl Its replacement of pvalloc, by the tag that ours must have too.
-AC_MSG_CHECKING([the tag of the replaced pvalloc])
-pvalloc_tag=`grep -a -o '_vgr[[0-9]]*0ZU_libcZdsoZa_pvalloc' "$VG_LIBDIR/libreplacemalloc_toolpreload-$VG_ARCH-linux.a" | \
-    sed -n 's/_vgr\([[0-9]]*\)0ZU.*/\1/p' | sed 1q`
-AC_MSG_RESULT([${pvalloc_tag:-not known}])
-AC_DEFINE_UNQUOTED([PVALLOC_TAG], [${pvalloc_tag:-1019}1], [The tag of the replaced pvalloc, with a higher priority.])
+JM_TAG([pvalloc], [1019])
+JM_TAG([mallinfo], [1021])
 ])

@@ -18,12 +18,12 @@ enum {
     JM_REQ_NVTX, // (call, domain, form, argument): one call of NVTX; returns what the call does
     JM_REQ_NVTX_LIBRARY, // (address, buffer, size): writes the path of the object at the address; returns 1 if NVTX
                          // shall load it
-    JM_REQ_CALLOC,    // (number, size of each): this and the next two return the block's address, 0 when out of memory
-    JM_REQ_PVALLOC,   // (size)
-    JM_REQ_NEW,       // (size, alignment; 0: the default): a failure is not recorded
-    JM_REQ_VARIABLE,  // (name, value or 0): the program has read its environment
-    JM_REQ_MALLINFO2, // (array): writes JM_N_MALLINFO numbers of mallinfo2
-    JM_REQ_EXIT       // (): the program has called exit()
+    JM_REQ_CALLOC,   // (number, size of each): this and the next two return the block's address, 0 when out of memory
+    JM_REQ_PVALLOC,  // (size)
+    JM_REQ_NEW,      // (size, alignment; 0: the default): a failure is not recorded
+    JM_REQ_VARIABLE, // (name, value or 0): the program has read its environment
+    JM_REQ_MALLINFO, // (array): writes the JM_N_MALLINFO numbers of mallinfo
+    JM_REQ_EXIT      // (): the program has called exit()
 };
 
 #define JM_N_MALLINFO 10

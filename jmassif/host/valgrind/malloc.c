@@ -275,20 +275,19 @@ void *jm_malloc_new(ThreadId tid, SizeT bytes, SizeT align)
     return allocate(tid, NULL, bytes, align > VG_(clo_alignment) ? align : VG_(clo_alignment), False);
 }
 
-// The core's mallinfo covers its own allocator alone, so the linker redirects calls of it here (--wrap).
 typedef struct {
     Int fields[JM_N_MALLINFO];
 } CoreMallinfo;
 
 enum { MALLINFO_ARENA = 0, MALLINFO_USED = 7, MALLINFO_FREE = 8 }; // malloc.h: arena, uordblks, fordblks
 
-void __real_vgPlain_mallinfo(ThreadId tid, CoreMallinfo *told);
-void __wrap_vgPlain_mallinfo(ThreadId tid, CoreMallinfo *told);
+// Exported by libcoregrind, though not in a public header.
+void VG_(mallinfo)(ThreadId tid, CoreMallinfo *told);
 
 void jm_malloc_mallinfo(ThreadId tid, SizeT *fields)
 {
     CoreMallinfo core;
-    __real_vgPlain_mallinfo(tid, &core);
+    VG_(mallinfo)(tid, &core);
     for (UInt i = 0; i < JM_N_MALLINFO; i++)
         fields[i] = (UInt)core.fields[i];
     SizeT mapped, used;
@@ -299,14 +298,6 @@ void jm_malloc_mallinfo(ThreadId tid, SizeT *fields)
     // In the C library arena is the sum of the others, and programs rely on it; the core leaves out superblock headers.
     if (fields[MALLINFO_ARENA] >= fields[MALLINFO_USED])
         fields[MALLINFO_FREE] = fields[MALLINFO_ARENA] - fields[MALLINFO_USED];
-}
-
-void __wrap_vgPlain_mallinfo(ThreadId tid, CoreMallinfo *told)
-{
-    SizeT fields[JM_N_MALLINFO];
-    jm_malloc_mallinfo(tid, fields);
-    for (UInt i = 0; i < JM_N_MALLINFO; i++)
-        told->fields[i] = (Int)fields[i];
 }
 
 // ---- registration --------------------------------------------------------------------------------------------

@@ -124,7 +124,7 @@ static Bool on_request(ThreadId tid, UWord *args, UWord *result)
     case JM_REQ_NEW:
         *result = (UWord)jm_malloc_new(tid, args[1], args[2]);
         return True;
-    case JM_REQ_MALLINFO2:
+    case JM_REQ_MALLINFO:
         if (host_is_writable(args[1], JM_N_MALLINFO * sizeof(SizeT)))
             jm_malloc_mallinfo(tid, (SizeT *)args[1]);
         return True;
@@ -162,7 +162,6 @@ static IRSB *instrument(VgCallbackClosure *closure, IRSB *in, const VexGuestLayo
     if (jm_options.time_unit == TIME_INSTRUCTIONS)
         out = jm_count_instructions(out);
     out = jm_request_answer_at_once(out);
-    jm_translation_instrumented(in, out);
     jm_indirect_foresee(out);
     return out;
 }
