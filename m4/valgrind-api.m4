@@ -1,8 +1,8 @@
 dnl SPDX-License-Identifier: GPL-2.0-or-later
 dnl
 dnl JM_PROBE_VALGRIND_API: what differs between Valgrind's releases and meets a heap profiler. Each probe compiles a few
-dnl lines against the headers found; jmassif/base/compat.h is the one reader of the macros. From comparing the headers of 3.16,
-dnl 3.19, 3.24 and 3.27, these also differ but need no macro:
+dnl lines against the headers found. From comparing the headers of 3.16, 3.19, 3.24 and 3.27, these also differ but need no
+dnl macro:
 dnl   - VG_BOOL_CLO takes the address of its variable in 3.24: it must be a Bool, not a bit-field or another type.
 dnl   - VG_BUINT_CLO and VG_BUINT_CLOM exist in newer releases only; VG_BINT_CLO is everywhere.
 dnl   - VG_(args_the_exename) loses its const in 3.27; read it through a const pointer.
@@ -18,13 +18,7 @@ m4_define([JM_PROBE], [
 AC_MSG_CHECKING([whether Valgrind has $2])
 AC_COMPILE_IFELSE([AC_LANG_PROGRAM([[
 #include "pub_tool_basics.h"
-#include "pub_tool_vki.h"
-#include "pub_tool_debuginfo.h"
-#include "pub_tool_libcfile.h"
-#include "pub_tool_mallocfree.h"
 #include "pub_tool_options.h"
-#include "pub_tool_replacemalloc.h"
-#include "pub_tool_clientstate.h"
 #include "pub_tool_tooliface.h"
 $3
 ]], [[$4]])],
@@ -85,31 +79,11 @@ JM_PROBE([HAVE_VG_MEMALIGN_ORIG_ALIGN], [the requested alignment in memalign and
     [VG_(needs_malloc_replacement)(alloc, alloc, alloc_aligned, alloc, alloc_aligned, memalign_, calloc_, free_, free_,
                                    free_aligned, free_, free_aligned, realloc_, size, 0);])
 
-JM_PROBE([HAVE_VG_ALIGNED_ALLOC_INFO], [struct AlignedAllocInfo, which its preload library sends], [],
-    [struct AlignedAllocInfo probe; (void)probe;])
-
-JM_PROBE([HAVE_VG_CLI_REALLOC], [VG_(cli_realloc)], [], [(void)VG_(cli_realloc)(0, 1);])
-
-dnl --realloc-zero-bytes-frees: whether realloc(p, 0) frees. Before it existed, it always did.
-JM_PROBE([HAVE_VG_REALLOC_ZERO_BYTES_FREES], [--realloc-zero-bytes-frees], [],
-    [(void)VG_(clo_realloc_zero_bytes_frees);])
-
-JM_PROBE([HAVE_VG_OUT_OF_MEMORY_ERRNO], [an error number in VG_(out_of_memory_NORETURN)], [],
-    [VG_(out_of_memory_NORETURN)("probe", 1, 0);])
-
-JM_PROBE([HAVE_VG_GET_FNNAME_INL], [VG_(get_fnname_inl)], [], [(void)VG_(get_fnname_inl);])
-
-JM_PROBE([HAVE_VG_RESOLVED_EXENAME], [VG_(resolved_exename)], [], [(void)VG_(resolved_exename);])
-
-JM_PROBE([HAVE_VG_TRACK_REGISTER_STACK], [VG_(track_register_stack)], [], [VG_(track_register_stack)(0);])
-
 dnl In 3.16, not in 3.15, which has a number instead: how many superblocks may be joined.
 JM_PROBE([HAVE_VEX_GUEST_CHASE], [--vex-guest-chase], [], [VG_(clo_vex_control).guest_chase = False;])
 
 JM_PROBE([HAVE_VEX_SIGBUS_ON_MISALIGN], [guest_amd64_sigbus_on_misalign], [],
     [VexAbiInfo probe; probe.guest_amd64_sigbus_on_misalign = False; (void)probe;])
-
-JM_PROBE([HAVE_VG_LSTAT], [VG_(lstat)], [], [struct vg_stat probe; (void)VG_(lstat)("", &probe);])
 
 CPPFLAGS=$saved_CPPFLAGS
 CFLAGS=$saved_CFLAGS
