@@ -289,10 +289,10 @@ Bool event_ended(void)
     return has_called_exit;
 }
 
-void event_closed(Bool is_killed)
+void event_closed(void)
 {
-    if (!is_killed)
-        end_trace(has_called_exit ? SNAPSHOT_EXIT : SNAPSHOT_SIGNAL, exit_status);
+    if (has_called_exit)
+        end_trace(SNAPSHOT_EXIT, exit_status);
     if (has_called_exit && !has_preload)
         jm_note("jmassif: the program is linked statically: of its heap, only the pages have been seen\n");
     if (jm_trace_path())

@@ -26,9 +26,11 @@ $3
     [AC_MSG_RESULT([no])])
 ])
 
-dnl JM_IF_FUNCTION(LIBRARY, FUNCTION, THEN, ELSE): whether one of Valgrind's libraries has the function under this name.
-AC_DEFUN([JM_IF_FUNCTION],
-[AS_IF(["$NM" "$VG_LIBDIR/$1-$VG_ARCH-linux.a" 2>/dev/null | $GREP " T $2\$" >/dev/null], [$3], [$4])])
+dnl JM_WRAP(FUNCTION, REASON): lead the core's calls of a function to ours (the linker's --wrap).
+m4_define([JM_WRAP], [
+AS_IF([$GREP " T $1\$" conftest.functions >/dev/null], [WRAP_LDFLAGS="$WRAP_LDFLAGS -Wl,--wrap=$1"],
+    [AC_MSG_ERROR([Valgrind $VG_VERSION has no function $1, so that jmassif cannot $2])])
+])
 
 dnl JM_TAG(FUNCTION, DEFAULT): the tag of the core's replacement for a function, with a higher priority for ours.
 m4_define([JM_TAG], [
@@ -88,66 +90,20 @@ JM_PROBE([HAVE_VEX_SIGBUS_ON_MISALIGN], [guest_amd64_sigbus_on_misalign], [],
 CPPFLAGS=$saved_CPPFLAGS
 CFLAGS=$saved_CFLAGS
 
-dnl What code_cache.c stands in the place of: the one function that translates, and the one in which a debugger is heard.
-AC_MSG_CHECKING([whether translations can be kept])
-keeps_translations=yes
-CACHE_WRAP_LDFLAGS="-Wl,--wrap=LibVEX_Translate -Wl,--wrap=server_main"
-JM_IF_FUNCTION([libvex], [LibVEX_Translate], [], [keeps_translations=no])
-JM_IF_FUNCTION([libcoregrind], [server_main], [], [keeps_translations=no])
-AC_MSG_RESULT([$keeps_translations])
-AS_IF([test $keeps_translations = yes],
-    [AC_DEFINE([KEEPS_TRANSLATIONS], [1], [Translations can be kept between runs.])],
-    [CACHE_WRAP_LDFLAGS=])
-
-CORE_WRAP_LDFLAGS=
-
-dnl Where places.c asks for a place.
-AC_MSG_CHECKING([whether object files can be given places])
-keeps_places=no
-JM_IF_FUNCTION([libcoregrind], [vgModuleLocal_generic_PRE_sys_mmap], [keeps_places=$keeps_translations])
-AC_MSG_RESULT([$keeps_places])
-AS_IF([test $keeps_places = yes], [
-    AC_DEFINE([KEEPS_PLACES], [1], [Object files can be given places.])
-    CACHE_WRAP_LDFLAGS="$CACHE_WRAP_LDFLAGS -Wl,--wrap=vgModuleLocal_generic_PRE_sys_mmap"
-])
-AC_SUBST([CACHE_WRAP_LDFLAGS])
-
-dnl The core's unwinder, which core_takeover.c takes over in the same way, and what core_step.c asks of it.
-AC_MSG_CHECKING([whether the core's unwinder can be taken over])
-takes_unwinder=yes
-for function in vgPlain_use_CF_info vgModuleLocal_read_callframe_info_dwarf3; do
-    JM_IF_FUNCTION([libcoregrind], [$function], [], [takes_unwinder=no])
-done
-AC_MSG_RESULT([$takes_unwinder])
-AS_IF([test $takes_unwinder = yes && { test "$VG_ARCH" = amd64 || test "$VG_ARCH" = arm64; }], [
-    AC_DEFINE([TAKES_OVER_CORE_UNWINDER], [1], [The core's unwinder is taken over.])
-    for function in vgPlain_use_CF_info vgModuleLocal_read_callframe_info_dwarf3; do
-        CORE_WRAP_LDFLAGS="$CORE_WRAP_LDFLAGS -Wl,--wrap=$function"
-    done
-])
-
-dnl Where the core keeps names of symbols (symbol_names.c).
-AC_MSG_CHECKING([whether names can stay in their files])
-asks_for_names=yes
-for function in vgModuleLocal_addStr vgModuleLocal_addSym vgPlain_am_mmap_file_float_valgrind vgPlain_am_munmap_valgrind; do
-    JM_IF_FUNCTION([libcoregrind], [$function], [], [asks_for_names=no])
-done
-AC_MSG_RESULT([$asks_for_names])
-AS_IF([test $asks_for_names = yes], [
-    AC_DEFINE([ASKS_FOR_NAMES], [1], [The core's calls for a place of a name are taken over.])
-    CORE_WRAP_LDFLAGS="$CORE_WRAP_LDFLAGS -Wl,--wrap=vgModuleLocal_addStr -Wl,--wrap=vgModuleLocal_addSym"
-])
-
-dnl What the core sends a process that a signal has killed, when all else is over (killed.c).
-AC_MSG_CHECKING([whether the signal that kills a program can be told])
-tells_signal=no
-JM_IF_FUNCTION([libcoregrind], [vgPlain_kill_self], [tells_signal=yes])
-AC_MSG_RESULT([$tells_signal])
-AS_IF([test $tells_signal = yes], [
-    AC_DEFINE([TELLS_FATAL_SIGNAL], [1], [The core's last call for a process that a signal has killed is taken over.])
-    CORE_WRAP_LDFLAGS="$CORE_WRAP_LDFLAGS -Wl,--wrap=vgPlain_kill_self"
-])
-AC_SUBST([CORE_WRAP_LDFLAGS])
+dnl All of these are in every release from 3.15 to 3.27. Their wrappers are in jmassif/host/valgrind.
+AC_MSG_CHECKING([whether Valgrind has the functions to wrap])
+"$NM" "$VG_LIBDIR"/lib*-$VG_ARCH-linux.a >conftest.functions 2>/dev/null
+WRAP_LDFLAGS=
+JM_WRAP([LibVEX_Translate], [take translations of an earlier run])
+JM_WRAP([server_main], [stop doing so where a debugger sets breakpoints])
+JM_WRAP([vgModuleLocal_generic_PRE_sys_mmap], [map libraries where an earlier run had them, without inlined calls of libc])
+JM_WRAP([vgModuleLocal_read_callframe_info_dwarf3], [keep the core from reading unwind tables])
+JM_WRAP([vgPlain_use_CF_info], [unwind for the core])
+JM_WRAP([vgModuleLocal_addStr], [leave names of symbols in their files])
+JM_WRAP([vgModuleLocal_addSym], [leave out symbols of data])
+JM_WRAP([vgPlain_kill_self], [record the signal that ends the program])
+AC_SUBST([WRAP_LDFLAGS])
+AC_MSG_RESULT([yes])
 
 JM_TAG([pvalloc], [1019])
 JM_TAG([mallinfo], [1021])

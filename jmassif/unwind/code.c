@@ -30,7 +30,6 @@ const CodeSegment *jm_find_code_segment(Addr address)
     return known;
 }
 
-#if defined(JM_HAS_UNWINDER)
 
 #if defined(__x86_64__)
 
@@ -85,4 +84,3 @@ Bool jm_is_trampoline(Addr address)
 
 #endif
 
-#endif // JM_HAS_UNWINDER

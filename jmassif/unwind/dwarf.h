@@ -9,10 +9,6 @@
 
 #include "host/types.h"
 
-#if defined(__x86_64__) || defined(__aarch64__)
-#define JM_HAS_UNWINDER
-#endif
-
 // Register numbers: System V ABI for AMD64, figure 3.36; DWARF for the Arm 64-bit Architecture, section 4.1.
 #if defined(__aarch64__)
 #define JM_REG_FP      29

@@ -9,8 +9,6 @@
 #include "unwind/code.h"
 #include "unwind/table.h"
 
-#if defined(JM_HAS_UNWINDER)
-
 UnwindRule jm_unwind_rules[JM_N_RULES];
 
 // Range of all looked-up addresses outside files; generated code, mostly.
@@ -87,5 +85,3 @@ UInt jm_n_unwind_rules(void)
         n += jm_unwind_rules[i].ip != 0;
     return n;
 }
-
-#endif // JM_HAS_UNWINDER

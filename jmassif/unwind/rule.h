@@ -10,8 +10,6 @@
 #include "base/table.h"
 #include "unwind/dwarf.h"
 
-#if defined(JM_HAS_UNWINDER)
-
 // Saved registers of the caller, as byte offsets from the start of its frame: negative multiples of eight, or 0 if
 // still in the register.
 #if defined(__x86_64__)
@@ -83,7 +81,5 @@ Bool jm_unwind_rules_concern(Addr start, SizeT bytes);
 void jm_unwind_rules_object_mapped(void);
 
 UInt jm_n_unwind_rules(void);
-
-#endif
 
 #endif

@@ -15,7 +15,6 @@
 #include <asm/sigcontext.h>
 #include <asm/ucontext.h>
 
-#if defined(JM_HAS_UNWINDER)
 
 static inline Addr sp_of(const Cursor *c)
 {
@@ -322,4 +321,3 @@ Bool jm_unwind_is_signal_frame(Addr ip)
     return jm_unwind_row(ip, &row) ? row.is_signal_frame : jm_is_trampoline(ip + 1) || jm_is_trampoline(ip);
 }
 
-#endif // JM_HAS_UNWINDER

@@ -25,7 +25,6 @@ static ULong n_further;   // ours continues where the core's ends, or fails for 
 static ULong n_guessed;   // different guesses for frames without a table
 static ULong n_differing; // other differences
 
-#if defined(JM_HAS_UNWINDER)
 
 // ---- walking with all registers ------------------------------------------------------------------------------
 
@@ -169,19 +168,12 @@ typedef struct {
     Bool scanned;               // as in Cursor
 } Walker;
 
-// Without the core's function for one step, the core walks a stack with a guess as a whole, each time from scratch.
-#if defined(TAKES_OVER_CORE_UNWINDER)
-#define KEEPS_GUESSES True
-#else
-#define KEEPS_GUESSES False
-#endif
-
 // A caller found by the frame pointer can be compared on the next walk, as one found by a rule. One found otherwise
 // cannot: the next scan may end elsewhere although this place is unchanged.
 static void set_slots_by_frame_pointer(UnwindSlots *slots, Addr saved_at, Addr cfa)
 {
     Long fp = saved_at - cfa;
-    if (!KEEPS_GUESSES || !saved_at || fp >= 0 || !jm_set_slots(slots, fp, fp + (Long)sizeof(Addr)))
+    if (!saved_at || fp >= 0 || !jm_set_slots(slots, fp, fp + (Long)sizeof(Addr)))
         slots->fp = NO_SLOTS;
 }
 
@@ -372,23 +364,7 @@ static void compare_with_core(ThreadId tid, const Walk *walk)
         n_differing++;
 }
 
-#endif // JM_HAS_UNWINDER
 
-#if !defined(TAKES_OVER_CORE_UNWINDER)
-
-static UInt unwind_by_core(ThreadId tid, Addr *ips, Addr *sps, UInt max)
-{
-    n_by_core++;
-    UInt n = host_stack(tid, ips, sps, max);
-    // Without unwind tables the core takes any word for a return address. Programs have no code in the upper half of
-    // the address space, so such a frame and all beyond it are wrong.
-    for (UInt i = 1; i < n; i++)
-        if (ips[i] >> 63)
-            return i;
-    return n;
-}
-
-#endif
 
 // Buffers for walks that are not kept for their thread.
 static Addr any_ips[JM_MAX_FRAMES], any_sps[JM_MAX_FRAMES + 1];
@@ -399,7 +375,6 @@ static Walk other_walk(UInt n, UInt certain)
     return (Walk){any_ips, any_sps, n, 0, certain < n ? certain : n};
 }
 
-#if defined(JM_HAS_UNWINDER)
 
 static Walk without_recursions(const Walk *walk)
 {
@@ -426,57 +401,38 @@ static Walk unwind(ThreadId tid)
     return jm_options.merge_recursive_frames > 0 ? without_recursions(&walk) : walk;
 }
 
-#endif
 
 Walk jm_unwind(ThreadId tid)
 {
     n_stacks++;
-#if defined(JM_HAS_UNWINDER)
     Walk walk = unwind(tid);
-#if !defined(TAKES_OVER_CORE_UNWINDER)
-    if (guessed) { // the core may have a table
-        JM_OF_THREAD(&last_walks, LastWalk, tid)->n = 0;
-        return other_walk(unwind_by_core(tid, any_ips, any_sps, JM_MAX_FRAMES), JM_MAX_FRAMES);
-    }
-#endif
     n_by_core += asked_core;
     if (jm_options.check_unwinding)
         compare_with_core(tid, &walk);
     return walk;
-#else
-    return other_walk(unwind_by_core(tid, any_ips, any_sps, JM_MAX_FRAMES), JM_MAX_FRAMES);
-#endif
 }
 
-#if defined(JM_HAS_UNWINDER)
 
 static void forget(void *record)
 {
     ((LastWalk *)record)->n = 0;
 }
 
-#endif
 
 void jm_unwind_forget(void)
 {
-#if defined(JM_HAS_UNWINDER)
     jm_unwind_rules_forget();
     jm_per_thread_each(&last_walks, forget);
-#endif
 }
 
 Bool jm_unwind_mapping_changed(Addr start, SizeT bytes, Bool is_code)
 {
-#if defined(JM_HAS_UNWINDER)
     if (!jm_unwind_rules_concern(start, bytes))
         return False;
     if (is_code)
         jm_unwind_rules_object_mapped();
     jm_per_thread_each(&last_walks, forget);
     return True;
-#else
-    return False;
-#endif
 }
 
 void jm_unwind_write_counters(void)
@@ -490,7 +446,6 @@ void jm_unwind_write_counters(void)
     jm_trace_counter("unwound-differently", n_differing);
 }
 
-#if defined(JM_HAS_UNWINDER)
 
 static SizeT walks_bytes;
 
@@ -501,15 +456,12 @@ static void add_up(void *record)
         walks_bytes += (last->capacity + 1) * (3 * sizeof(Addr) + sizeof(UnwindSlots));
 }
 
-#endif
 
 void jm_unwind_stats(void)
 {
-#if defined(JM_HAS_UNWINDER)
     jm_stats_row("static", "rules for unwinding", jm_n_unwind_rules(), sizeof jm_unwind_rules + sizeof fresh);
     walks_bytes = jm_per_thread_bytes(&last_walks);
     jm_per_thread_each(&last_walks, add_up);
     jm_stats_row("jm.unwind", "threads, with their last stacks", host_n_threads(), walks_bytes);
-#endif
     jm_stats_row("static", "frames of one stack, at most", JM_MAX_FRAMES, sizeof any_ips + sizeof any_sps);
 }

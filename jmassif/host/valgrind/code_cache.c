@@ -18,8 +18,6 @@
 #include "host/valgrind/code_file.h"
 #include "host/valgrind/mapped_code.h"
 
-#if defined(KEEPS_TRANSLATIONS)
-
 #define VGDB_FULL 2
 
 static enum { OFF, NOT_OPENED, ON } state;
@@ -155,19 +153,3 @@ void jm_code_cache_end(void)
         jm_code_file_close();
     state = OFF;
 }
-
-#else
-
-void jm_code_cache_init(void) {}
-
-void jm_code_cache_instrumenting(const IRSB *block) {}
-
-void jm_code_cache_before_exec(void) {}
-
-void jm_code_cache_after_fork_in_child(void) {}
-
-void jm_code_cache_stats(void) {}
-
-void jm_code_cache_end(void) {}
-
-#endif

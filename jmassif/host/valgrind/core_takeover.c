@@ -3,8 +3,7 @@
 // Unwind tables are read once, by the recorder. The core reads those of all object files as they are mapped, which
 // takes seconds and hundreds of megabytes for large libraries, and needs them only for the stacks that it prints, such
 // as a crash's. So it does not read tables that our unwinder finds in the program's memory, and steps by ours. The
-// linker leads the core's calls here (--wrap). If configure found that these functions cannot be wrapped, the core
-// works as usual.
+// linker leads the core's calls here (--wrap).
 
 #include "symbols/elf.h"
 #include "base/options.h"
@@ -12,7 +11,6 @@
 #include "host/valgrind/unwinder.h"
 #include "unwind/step.h"
 
-#if defined(TAKES_OVER_CORE_UNWINDER)
 
 Bool __real_vgPlain_use_CF_info(CoreRegisters *registers, Addr min_accessible, Addr max_accessible);
 Bool __wrap_vgPlain_use_CF_info(CoreRegisters *registers, Addr min_accessible, Addr max_accessible);
@@ -72,4 +70,3 @@ void __wrap_vgModuleLocal_read_callframe_info_dwarf3(DebugInfo *object, Slice ta
         __real_vgModuleLocal_read_callframe_info_dwarf3(object, table, address, is_eh_frame);
 }
 
-#endif

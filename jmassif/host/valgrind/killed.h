@@ -8,8 +8,7 @@
 #include "host/valgrind/compat.h"
 
 // Set the function to call with the signal's number right before the process dies of it. The tool has ended by then:
-// the core has released its threads, but the recorder's memory and files are intact. False if the core's call is not
-// wrapped.
-Bool jm_on_killed(void (*told)(UInt signal));
+// the core has released its threads, but the recorder's memory and files are intact.
+void jm_on_killed(void (*told)(UInt signal));
 
 #endif

@@ -16,8 +16,6 @@
 #include "host/valgrind/cache_directory.h"
 #include "host/valgrind/debug_info.h"
 
-#if defined(KEEPS_PLACES)
-
 #define NAME       "places"
 #define ZONE_START 0x60000000ULL
 #define ZONE_END   0x200000000ULL
@@ -228,13 +226,3 @@ void jm_places_end(void)
     file = -1;
     table = NONE;
 }
-
-#else
-
-void jm_places_after_syscall(UInt number, const UWord *args, SysRes res) {}
-
-void jm_places_stats(void) {}
-
-void jm_places_end(void) {}
-
-#endif

@@ -9,8 +9,6 @@
 
 #include "host/valgrind/symbol_names.h"
 
-#if defined(ASKS_FOR_NAMES)
-
 #include "base/kernel.h"
 #include "base/options.h"
 
@@ -221,9 +219,3 @@ void __wrap_vgModuleLocal_addSym(DebugInfo *info, void *symbol)
     if (!file.is_data)
         __real_vgModuleLocal_addSym(info, symbol);
 }
-
-#else
-
-void jm_symbol_names_let_go(void) {}
-
-#endif

@@ -205,7 +205,9 @@ static void post_clo_init(void)
 static void fini(Int exit_code)
 {
     Bool has_called_exit = event_ended();
-    event_closed(!has_called_exit && jm_on_killed(event_killed));
+    if (!has_called_exit)
+        jm_on_killed(event_killed);
+    event_closed();
     jm_code_cache_end();
     jm_places_end();
 }

@@ -87,7 +87,6 @@ UWord host_thread_pointer(ThreadId tid)
 
 #endif
 
-#if defined(TAKES_OVER_CORE_UNWINDER)
 
 // Files for which the core has read an unwind table. After an overflow any file counts as known.
 #define MAX_FILES 64
@@ -140,21 +139,6 @@ Bool host_step(HostFrameRegisters *frame, Addr stack_end)
     return True;
 }
 
-#else
-
-void jm_core_knows_file(Addr inside) {}
-
-Bool host_may_step(Addr ip)
-{
-    return False;
-}
-
-Bool host_step(HostFrameRegisters *frame, Addr stack_end)
-{
-    return False;
-}
-
-#endif
 
 UInt host_stack(ThreadId tid, Addr *ips, Addr *sps, UInt max)
 {
