@@ -16,11 +16,10 @@ void event_started(void);
 // The program goes on; `n` grows with what it has run. For snapshots that are due.
 void event_tick(ULong n);
 
-// The program has ended. True if by a call of exit; else the host may know the signal. Then event_killed if it does,
-// and event_closed in any case.
+// The program has ended. True if by a call of exit; else event_killed follows at the very end, with the signal.
 Bool event_ended(void);
+void event_closed(void);
 void event_killed(UInt signal);
-void event_closed(Bool is_killed);
 
 void event_print_statistics(void); // --stats=yes
 

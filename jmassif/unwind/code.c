@@ -30,7 +30,6 @@ const CodeSegment *jm_find_code_segment(Addr address)
     return known;
 }
 
-
 #if defined(__x86_64__)
 
 Bool jm_is_return_address(Addr address)
@@ -83,4 +82,3 @@ Bool jm_is_trampoline(Addr address)
 }
 
 #endif
-

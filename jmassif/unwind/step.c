@@ -15,7 +15,6 @@
 #include <asm/sigcontext.h>
 #include <asm/ucontext.h>
 
-
 static inline Addr sp_of(const Cursor *c)
 {
     return c->registers.value[JM_REG_SP];
@@ -320,4 +319,3 @@ Bool jm_unwind_is_signal_frame(Addr ip)
     UnwindRow row;
     return jm_unwind_row(ip, &row) ? row.is_signal_frame : jm_is_trampoline(ip + 1) || jm_is_trampoline(ip);
 }
-

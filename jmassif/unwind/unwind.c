@@ -25,7 +25,6 @@ static ULong n_further;   // ours continues where the core's ends, or fails for 
 static ULong n_guessed;   // different guesses for frames without a table
 static ULong n_differing; // other differences
 
-
 // ---- walking with all registers ------------------------------------------------------------------------------
 
 // Side results of the current walk.
@@ -364,8 +363,6 @@ static void compare_with_core(ThreadId tid, const Walk *walk)
         n_differing++;
 }
 
-
-
 // Buffers for walks that are not kept for their thread.
 static Addr any_ips[JM_MAX_FRAMES], any_sps[JM_MAX_FRAMES + 1];
 
@@ -374,7 +371,6 @@ static Walk other_walk(UInt n, UInt certain)
     any_sps[n] = 0;
     return (Walk){any_ips, any_sps, n, 0, certain < n ? certain : n};
 }
-
 
 static Walk without_recursions(const Walk *walk)
 {
@@ -401,7 +397,6 @@ static Walk unwind(ThreadId tid)
     return jm_options.merge_recursive_frames > 0 ? without_recursions(&walk) : walk;
 }
 
-
 Walk jm_unwind(ThreadId tid)
 {
     n_stacks++;
@@ -412,12 +407,10 @@ Walk jm_unwind(ThreadId tid)
     return walk;
 }
 
-
 static void forget(void *record)
 {
     ((LastWalk *)record)->n = 0;
 }
-
 
 void jm_unwind_forget(void)
 {
@@ -446,7 +439,6 @@ void jm_unwind_write_counters(void)
     jm_trace_counter("unwound-differently", n_differing);
 }
 
-
 static SizeT walks_bytes;
 
 static void add_up(void *record)
@@ -455,7 +447,6 @@ static void add_up(void *record)
     if (last->capacity)
         walks_bytes += (last->capacity + 1) * (3 * sizeof(Addr) + sizeof(UnwindSlots));
 }
-
 
 void jm_unwind_stats(void)
 {

@@ -11,7 +11,6 @@
 #include "host/valgrind/unwinder.h"
 #include "unwind/step.h"
 
-
 Bool __real_vgPlain_use_CF_info(CoreRegisters *registers, Addr min_accessible, Addr max_accessible);
 Bool __wrap_vgPlain_use_CF_info(CoreRegisters *registers, Addr min_accessible, Addr max_accessible);
 
@@ -69,4 +68,3 @@ void __wrap_vgModuleLocal_read_callframe_info_dwarf3(DebugInfo *object, Slice ta
     if (jm_options.check_unwinding || !is_ours)
         __real_vgModuleLocal_read_callframe_info_dwarf3(object, table, address, is_eh_frame);
 }
-

@@ -87,7 +87,6 @@ UWord host_thread_pointer(ThreadId tid)
 
 #endif
 
-
 // Files for which the core has read an unwind table. After an overflow any file counts as known.
 #define MAX_FILES 64
 static struct {
@@ -138,7 +137,6 @@ Bool host_step(HostFrameRegisters *frame, Addr stack_end)
 #endif
     return True;
 }
-
 
 UInt host_stack(ThreadId tid, Addr *ips, Addr *sps, UInt max)
 {
