@@ -56,6 +56,18 @@ def test_a_valgrind_without_its_libraries_is_refused_by_the_library(tmp_path: Pa
     assert "no libcoregrind-" in error
 
 
+def test_a_directory_that_no_library_is_loaded_from_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "my build").mkdir()
+    assert f'libraries from "{tmp_path}/my build": build in a directory' in last_error(configure(tmp_path / "my build"))
+    assert 'libraries from "/opt/my tools": take a --prefix' in last_error(
+        configure(tmp_path, "--prefix=/opt/my tools")
+    )
+
+
+def test_without_python_it_is_named(tmp_path: Path) -> None:
+    assert "install the package python3" in last_error(configure(tmp_path, "PYTHON=/bin/false"))
+
+
 def test_the_rules_are_compiled_in_byte_by_byte() -> None:
     program = compile_c(
         '#include <stdio.h>\ntypedef char HChar;\n#include "attribution/owners_rules.h"\n'

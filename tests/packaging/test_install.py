@@ -12,7 +12,7 @@ from typing import Set
 import pytest
 
 from jmassif.cli.main import COMMANDS
-from tests.harness import BUILD, MADE, PYTHON, ROOT, Run, check_run, configure_and_make, made_each_run, run
+from tests.harness import BUILD, MADE, PYTHON, ROOT, Run, check_run, configure_and_make, made_each_run, run, source_tree
 
 
 def files_below(directory: Path) -> Set[str]:
@@ -63,6 +63,15 @@ def test_an_installation_with_prefix_records_and_reports(prefix: Path, tmp_path:
     reported = run([PYTHON, prefix / "bin" / "jm_print", trace], cwd=tmp_path)
     assert reported.returncode == 0, reported.stderr
     assert "true" in reported.stdout
+
+
+def test_make_install_ends_with_a_command_that_works_as_printed(
+    private_tree: Path, prefix: Path, tmp_path: Path
+) -> None:
+    command = check_run(["make", "install"], cwd=private_tree).splitlines()[-1]
+    assert command.startswith(f"  {prefix}/bin/jmassif ")
+    done = run(["sh", "-c", command], cwd=tmp_path)
+    assert done.returncode == 0 and re.search(r"(?m)^<string>:1 +64\.0 MiB", done.stdout), done.stdout + done.stderr
 
 
 def test_an_installation_with_prefix_has_all_that_valgrind_looks_for(private_tree: Path, prefix: Path) -> None:
@@ -130,6 +139,12 @@ def test_uninstall_leaves_only_directories_that_others_share(private_tree: Path,
     shared |= {"share/bash-completion", "share/bash-completion/completions"}
     shared |= {"share/zsh", "share/zsh/site-functions", "share/fish", "share/fish/vendor_completions.d"}
     assert directories_below(prefix) <= shared
+
+
+def test_with_valgrinds_prefix_the_tool_joins_it_too(tmp_path: Path) -> None:
+    prefix = check_run(["pkg-config", "--variable=prefix", "valgrind"]).strip()
+    configured = check_run([source_tree() / "configure", "--quiet", f"--prefix={prefix}"], cwd=tmp_path)
+    assert f"the tool goes:  {valgrind_libexec(tmp_path)}\n" in configured
 
 
 def test_without_prefix_the_tool_joins_valgrinds_own(default_tree: Path, tmp_path: Path) -> None:
