@@ -105,10 +105,10 @@ def on_terminal(
     return shown.decode("utf-8").replace("\r\n", "\n")
 
 
-def waiting(seconds: float) -> Dict[str, Any]:
+def waiting(seconds: float, start: str = "jm_print") -> Dict[str, Any]:
     """For on_terminal(): the command as one that shows a sign of life after so long."""
     script = (
-        f"import jmassif.cli.terminal as t; t._QUIET_SECONDS = {seconds}; import jmassif.cli.main as m; m.jm_print()"
+        f"import jmassif.cli.terminal as t; t._QUIET_SECONDS = {seconds}; import jmassif.cli.main as m; m.{start}()"
     )
     return {"program": ["-c", script], "env": {"PYTHONPATH": str(ROOT / "reporter")}}
 
@@ -319,6 +319,14 @@ def test_every_report_has_a_sign_of_life_that_leaves_no_trace(options: List[str]
     shown = on_terminal(trace, *words, "--color=never", **waiting(0.0))
     assert re.search(r"\r\x1b\[Kmaking the report", shown)
     assert settled(shown) == settled(on_terminal(trace, *words, "--color=never"))
+
+
+@pytest.mark.parametrize(
+    "words, work", [(["check", "--max=peak.total=1TiB"], "checking"), (["diff", "{}"], "comparing")]
+)
+def test_work_between_reading_and_writing_has_a_sign_of_life_too(words: List[str], work: str, trace: Path) -> None:
+    shown = on_terminal(*(word.format(trace) for word in words), trace, **waiting(0.0, "run"))
+    assert f"\r\x1b[K{work} {trace}"[:60] in shown
 
 
 # ---- inputs --------------------------------------------------------------------------------------

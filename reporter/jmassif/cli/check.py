@@ -13,6 +13,7 @@ from jmassif.analysis.budgets import Budget, BudgetError, Culprit, Verdict, judg
 from jmassif.cli import common
 from jmassif.cli.common import Parser, Problem
 from jmassif.cli.options import Suppressions, add_suppressions, checked, non_empty
+from jmassif.cli.terminal import Working
 from jmassif.model.run import Profile
 from jmassif.render.summary import growth_unknown, rate, whole_percent
 from jmassif.units import QuantityError, parse_allowance, printable, size
@@ -277,7 +278,8 @@ def run(arguments: argparse.Namespace) -> int:
         profile = read(name)
         compared = _OF_A_BASELINE[1:] if profile.is_discrete else _OF_A_BASELINE
         try:
-            verdicts = judge(given or [Budget(each) for each in compared], profile, baseline, arguments.allow)
+            with Working(f"checking {printable(name)}"):
+                verdicts = judge(given or [Budget(each) for each in compared], profile, baseline, arguments.allow)
         except BudgetError as error:
             raise Problem(f"{name}: {error}")
         truncation = None if profile.is_complete else profile.truncation or "no end record"

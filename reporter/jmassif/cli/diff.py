@@ -12,9 +12,10 @@ from jmassif.attribution.views import WITHOUT_THREADS
 from jmassif.cli import common
 from jmassif.cli.common import Parser, Problem
 from jmassif.cli.options import checked, is_trace, non_empty, views
+from jmassif.cli.terminal import Working
 from jmassif.model.run import Profile
 from jmassif.render.view import FormatError
-from jmassif.units import QuantityError, count, parse_bytes
+from jmassif.units import QuantityError, count, parse_bytes, printable
 
 _HTML = "html"
 _FORMATS = ("text", "markdown", "json", "csv", _HTML)
@@ -111,7 +112,8 @@ class _Reader(NamedTuple):
             anonymize(profile)
             shown = f"trace {len(self.files)}"
         try:
-            return _process(profile), measure(shown, profile, self.views, self.at, self.stacks, with_lines)
+            with Working(f"comparing {printable(shown)}"):
+                return _process(profile), measure(shown, profile, self.views, self.at, self.stacks, with_lines)
         except SelectionError as error:
             raise Problem(f"{name}: {error}")
 
@@ -206,7 +208,9 @@ def run(arguments: argparse.Namespace) -> int:
         reader = _Reader(chosen, arguments.at or "peak", stacks, arguments.anonymous, [])
         columns = _columns(arguments, reader)
         common.check_not_input(arguments.output, reader.files)
-        _write(arguments, _compare(arguments, columns, chosen), stacks, reader.files)
+        with Working("comparing"):
+            found = _compare(arguments, columns, chosen)
+        _write(arguments, found, stacks, reader.files)
     except FormatError as error:
         raise Problem(str(error))
     return 0

@@ -9,7 +9,7 @@ from typing import Any, Dict, List, Tuple
 from jmassif.cli import common
 from jmassif.cli.common import Parser, Problem
 from jmassif.cli.options import non_empty, number, views
-from jmassif.cli.terminal import StatusLine, bar
+from jmassif.cli.terminal import StatusLine, Working, bar
 from jmassif.fleet import POOLS, VIEWS, FleetError
 from jmassif.render.view import FormatError
 from jmassif.units import count
@@ -117,7 +117,7 @@ def _load(arguments: argparse.Namespace) -> int:
 def _diff(arguments: argparse.Namespace) -> int:
     from jmassif.fleet import compare, database, tables
 
-    with database.opened(arguments.database) as connection:
+    with database.opened(arguments.database) as connection, Working("comparing"):
         runs = compare.read_runs(connection, arguments.where)
         kept = runs if arguments.incomplete else runs[runs["is_complete"] == 1]
         options = arguments.base, arguments.by, arguments.pool, arguments.level / 100

@@ -11,9 +11,11 @@ import webbrowser
 from jmassif.cli import common
 from jmassif.cli.common import Parser, Problem
 from jmassif.cli.options import add_traces, non_empty, number, shown_name, traces_of
+from jmassif.cli.terminal import Working
 from jmassif.reader.input import STDIN
 from jmassif.reader.tokens import TraceError
 from jmassif.render.view import FormatError
+from jmassif.units import count
 
 _EPILOG = """\
 The page follows a run while it goes on, and has every stack and block in it. Its
@@ -45,7 +47,8 @@ def run(arguments: argparse.Namespace) -> int:
             raise Problem(f"{shown_name(name)}: is not a file, which the page needs (jmassif top follows pipes)")
     try:
         read_assets()
-        library = Library(names, None if arguments.no_source else arguments.source or [])
+        with Working(f"reading {count(len(names), 'trace')}"):
+            library = Library(names, None if arguments.no_source else arguments.source or [])
     except FormatError as error:
         raise Problem(str(error))
     except TraceError as error:

@@ -139,24 +139,30 @@ class ProgressBar(StatusLine):
             self.show(f"reading {self._name} {state}")
 
 
+class Working(StatusLine):
+    """The line says what is going on, where nothing counts it."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self._timer = threading.Timer(_QUIET_SECONDS, self.show, [text])
+        self._timer.daemon = True
+
+    def __enter__(self) -> "Working":
+        if self.is_on:
+            self._timer.start()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._timer.cancel()
+        if self._timer.is_alive():
+            self._timer.join()
+        super().__exit__()
+
+
 def while_working(pieces: Iterable[_Piece], what: str, is_shown: bool) -> Iterator[_Piece]:
     """The pieces of a report. If they take long, a line on standard error says so; until the first, where they are shown on the terminal."""
-    with StatusLine() as line:
-        timer = threading.Timer(_QUIET_SECONDS, line.show, [f"making {what}"])
-        timer.daemon = True
-        if line.is_on:
-            timer.start()
-
-        def stop() -> None:
-            timer.cancel()
-            if timer.is_alive():
-                timer.join()
-
-        try:
-            for piece in pieces:
-                if is_shown:
-                    stop()
-                    line.__exit__()
-                yield piece
-        finally:
-            stop()
+    with Working(f"making {what}") as line:
+        for piece in pieces:
+            if is_shown:
+                line.__exit__()
+            yield piece
