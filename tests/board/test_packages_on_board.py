@@ -48,7 +48,7 @@ UNPACK = """busybox tar -xJf /files/bundle.tar.xz -C /root && ln -s /root/jmassi
 """
 INSTALL = """mkdir -p /var/lib/dpkg/info /var/lib/dpkg/updates /var/lib/dpkg/triggers
 : >/var/lib/dpkg/status
-/usr/bin/dpkg --force-bad-path -i /files/jmassif.deb >&2 || exit 99
+/usr/bin/dpkg --force-bad-path --force-depends -i /files/jmassif.deb >&2 || exit 99
 """
 OURS = "find / -xdev -name '*jmassif*' ! -path '/files/*' ! -path '/root*' ! -path '/results/*' ! -path '/jobs/*'"
 # The simulation is linked to this machine's C library, which is Debian 12's or newer.

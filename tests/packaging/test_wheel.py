@@ -55,6 +55,15 @@ def test_the_wheel_is_for_every_python_and_machine(wheel: Path) -> None:
     assert modules | {"jmassif/py.typed"} <= packed
 
 
+def test_two_wheels_are_the_same_to_the_byte_and_have_the_licences(wheel: Path) -> None:
+    first = wheel.read_bytes()
+    made = ["sh", "-c", f"umask 077; make --no-print-directory -C {BUILD}/reporter wheel"]
+    assert Path(check_run(made).splitlines()[-1]).read_bytes() == first
+    with zipfile.ZipFile(str(wheel)) as archive:
+        licences = [name.rpartition("/")[2] for name in archive.namelist() if "COPYING" in name]
+    assert licences == ["COPYING", "COPYING.BSD"]
+
+
 @pytest.mark.parametrize("command", [[name] for name in commands()] + [["jmassif", "check"]])
 def test_the_commands_are_installed_and_start(venv: Path, command: List[str]) -> None:
     done = run([venv / "bin" / command[0], *command[1:], "--version"], env={"PYTHONPATH": ""})
