@@ -40,7 +40,7 @@ def fixture_sources(tmp_path: Path) -> Path:
     assets = sources / "reporter/jmassif/assets"
     for directory in (sources / "packaging/valgrind", assets, sources / "reporter/web"):
         directory.mkdir(parents=True)
-    for name in ("bundle", "deb", "needed", "jmassif.in", "SOURCE.in", "lintian-overrides", "valgrind/source"):
+    for name in ("bundle", "deb", "epoch", "needed", "jmassif.in", "SOURCE.in", "lintian-overrides", "valgrind/source"):
         shutil.copy2(str(ROOT / "packaging" / name), str(sources / "packaging" / name))
     for name in ("COPYING", "COPYING.BSD", "NEWS", "configure.ac"):
         shutil.copy2(str(ROOT / name), str(sources))

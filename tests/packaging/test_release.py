@@ -24,7 +24,13 @@ def fixture_release() -> Path:
 def release_with_news(directory: Path, news: str) -> Run:
     """What make release says of these news; whatever it would do next is not there, and so fails."""
     (directory / "packaging/valgrind").mkdir(parents=True)
-    for name in ("packaging/release", "packaging/needed", "packaging/valgrind/source", "configure.ac"):
+    for name in (
+        "packaging/release",
+        "packaging/epoch",
+        "packaging/needed",
+        "packaging/valgrind/source",
+        "configure.ac",
+    ):
         shutil.copy2(str(ROOT / name), str(directory / name))
     (directory / "NEWS").write_text(news)
     return run([directory / "packaging/release", directory, "x86_64"])
@@ -56,6 +62,7 @@ def test_a_release_is_complete_and_its_checksums_are_right(release: Path) -> Non
     names = {path.name for path in release.iterdir()}
     core = re.findall(r"^archive=(.*)$", (ROOT / "packaging/valgrind/source").read_text(), re.MULTILINE)[0]
     always = {f"jmassif-{VERSION}.tar.gz", f"jmassif-{VERSION}-py3-none-any.whl", f"jmassif-{VERSION}.NEWS", core}
+    always |= {"install.sh", "Dockerfile", "test.sh"}
     bundles = {name for name in names if re.fullmatch(rf"jmassif-{VERSION}-(x86_64|aarch64)\.tar\.xz", name)}
     packages = {name for name in names if re.fullmatch(rf"jmassif_{VERSION}_(amd64|arm64)\.deb", name)}
     assert always | bundles | packages | {"SHA256SUMS"} == names
@@ -63,6 +70,13 @@ def test_a_release_is_complete_and_its_checksums_are_right(release: Path) -> Non
     lines = (release / "SHA256SUMS").read_text().splitlines()
     sums = {name: digest for digest, name in (line.split("  ") for line in lines)}
     assert sums == {name: hashlib.sha256((release / name).read_bytes()).hexdigest() for name in names - {"SHA256SUMS"}}
+
+
+def test_a_release_installs_itself_and_names_a_command_that_works(release: Path, tmp_path: Path) -> None:
+    done = run(["sh", release / "install.sh", f"--prefix={tmp_path}/own"], cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    recorded = run(["sh", "-c", done.stdout.partition("next: ")[2]], cwd=tmp_path)
+    assert recorded.returncode == 0 and re.search(r"(?m)^<string>:1 +64\.0 MiB", recorded.stdout), recorded.stderr
 
 
 def test_wheel_and_source_of_a_release_have_the_page_and_its_news_are_of_the_version(release: Path) -> None:
