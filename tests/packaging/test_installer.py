@@ -45,7 +45,7 @@ def fixture_served(release: Path) -> Iterator[str]:
 
 
 def install(prefix: Path, *words: object, path: str = "") -> Run:
-    command = ["sh", ROOT / "packaging/install.sh", f"--prefix={prefix}", *words]
+    command = ["sh", str(ROOT / "packaging/install.sh"), f"--prefix={prefix}", *map(str, words)]
     return run(command, env={"PATH": path or os.environ["PATH"], "http_proxy": ""})
 
 
