@@ -67,6 +67,7 @@ RULES: List[Tuple[str, str]] = [
     ("fast", "packaging/test_bootstrap.py*"),
     ("fast", "packaging/test_bundle_build.py*"),
     ("fast", "packaging/test_core_build.py*"),
+    ("fast", "packaging/test_installer.py*"),
     ("fast", "python/test_python_layout.py*"),
     ("fast", "reporter/*"),
     ("fast", "sim/test_sim.py*"),

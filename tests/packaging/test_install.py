@@ -12,7 +12,7 @@ from typing import Set
 import pytest
 
 from jmassif.cli.main import COMMANDS
-from tests.harness import BUILD, MADE, PYTHON, ROOT, Run, check_run, configure_and_make, made_each_run, run, source_tree
+from tests.harness import BUILD, MADE, ROOT, Run, check_run, configure_and_make, made_each_run, run, source_tree
 
 
 def files_below(directory: Path) -> Set[str]:
@@ -60,7 +60,7 @@ def test_an_installation_with_prefix_records_and_reports(prefix: Path, tmp_path:
     trace = tmp_path / "trace"
     recorded = record_true(prefix, trace)
     assert recorded.returncode == 0, recorded.stderr
-    reported = run([PYTHON, prefix / "bin" / "jm_print", trace], cwd=tmp_path)
+    reported = run([prefix / "bin" / "jm_print", trace], cwd=tmp_path)
     assert reported.returncode == 0, reported.stderr
     assert "true" in reported.stdout
 
@@ -89,7 +89,7 @@ def test_every_module_of_the_reporter_is_installed(prefix: Path) -> None:
 
 def test_every_command_is_installed_with_its_manual(prefix: Path) -> None:
     for command in ("jm_print", "jm_diff"):
-        version = run([PYTHON, prefix / "bin" / command, "--version"])
+        version = run([prefix / "bin" / command, "--version"])
         assert version.returncode == 0 and version.stdout.startswith(f"{command} ")
         assert (prefix / "share/man/man1" / f"{command}.1").exists()
     for command in COMMANDS:
@@ -131,7 +131,7 @@ def test_uninstall_leaves_only_directories_that_others_share(private_tree: Path,
     staged = f"DESTDIR={tmp_path}"
     prefix = tmp_path / (MADE / "prefix").relative_to("/")
     check_run(["make", "install", staged], cwd=private_tree)
-    used = run([PYTHON, prefix / "bin/jm_print", "--version"], env={"PYTHONDONTWRITEBYTECODE": ""})
+    used = run([prefix / "bin/jm_print", "--version"], env={"PYTHONDONTWRITEBYTECODE": ""})
     assert used.returncode == 0 and list(prefix.rglob("__pycache__/*.pyc"))
     check_run(["make", "uninstall", staged], cwd=private_tree)
     assert files_below(prefix) == set()

@@ -14,6 +14,7 @@ import pytest
 
 from jmassif.reader.builder import load_file
 from tests.harness import ARCH, BUILD, PYTHON, ROOT, VALGRIND, Argument, Run, compile_c
+from tests.reporter.traces import small_training_run
 from tests.tool import board
 
 TEMPLATE = ROOT / "packaging" / "jmassif.in"
@@ -182,10 +183,26 @@ def one_line(done: Run, status: int, *words: str) -> None:
     assert done.stderr.startswith("jmassif: ") and all(word in done.stderr for word in words), done.stderr
 
 
+def short_name(command: Path, name: str) -> Path:
+    link = command.with_name(name)
+    link.symlink_to("jmassif")
+    return link
+
+
 @pytest.mark.parametrize("subcommand", ["doctor", "report"])
 def test_without_python_what_needs_it_gets_one_line(tmp_path: Path, subcommand: str) -> None:
     done = start(installed(tmp_path / "there"), subcommand, cwd=tmp_path, env={"JMASSIF_PYTHON": "no-such-python"})
     one_line(done, 2, f"{subcommand} needs Python 3.6", "no-such-python")
+
+
+@pytest.mark.parametrize("name, text", [("jm_print", "peak 233 MiB"), ("jm_diff", "total ")])
+def test_short_names_are_links_to_it(tmp_path: Path, name: str, text: str) -> None:
+    link = short_name(installed(tmp_path / "there"), name)
+    trace = small_training_run().save(tmp_path)
+    assert text in start(link, trace, *[trace] * (name == "jm_diff"), cwd=tmp_path).stdout
+    assert start(link, "--version", cwd=tmp_path).stdout.startswith(f"{name} 0.")
+    done = start(link, trace, cwd=tmp_path, env={"JMASSIF_PYTHON": "no-such-python"})
+    one_line(done, 2, f"{name} needs Python 3.6", "no-such-python")
 
 
 # ---- the command line ------------------------------------------------------------------------

@@ -4,7 +4,7 @@
 import os
 import shutil
 from pathlib import Path
-from typing import Dict, List
+from typing import Dict, List, Union
 
 import pytest
 
@@ -60,10 +60,13 @@ class Checkout:
     def install(self, env: Dict[str, str]) -> None:
         assert self.make(env, "install", f"DESTDIR={self.installed}").returncode == 0
 
+    def report(self, *words: Union[str, Path]) -> Run:
+        modules = self.installed / "usr/local/share/jmassif/python"
+        return run([PYTHON, "-m", "jmassif", "report", *words], cwd=self.installed, env={"PYTHONPATH": str(modules)})
+
     def page_of(self, trace: Path) -> Run:
-        """What the installed jm_print says to --format=html; it writes page.html beside the trace."""
-        page = trace.with_name("page.html")
-        return run([PYTHON, self.installed / "usr/local/bin/jm_print", "--format=html", "-o", page, trace])
+        """What the installed reporter says to --html; it writes page.html beside the trace."""
+        return self.report("--html", "-o", trace.with_name("page.html"), trace)
 
 
 @pytest.fixture(name="checkout")
@@ -113,7 +116,7 @@ def test_without_nodejs_all_else_is_built_and_each_step_says_what_to_do(
     page = checkout.page_of(trace)
     assert page.returncode == 2 and page.stderr.count("\n") == 1
     assert "with Node.js 18 or later and npm installed, run make page and make install" in page.stderr
-    text = run([PYTHON, checkout.installed / "usr/local/bin/jm_print", trace])
+    text = checkout.report(trace)
     assert text.returncode == 0 and "--- By owner" in text.stdout
 
 

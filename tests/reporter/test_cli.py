@@ -4,9 +4,7 @@
 import ast
 import os
 import random
-import shutil
 import stat
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any, Callable, Dict, List, Tuple
@@ -16,8 +14,6 @@ import pytest
 from tests.reporter.commands import Done, assert_one_line_error as assert_one_line, jm_print, program
 from tests.reporter.massif_grammar import parse
 from tests.reporter.traces import ROOT, Trace, random_run, small_training_run
-
-JM_PRINT = ROOT / "reporter" / "jm_print"
 
 
 @pytest.fixture
@@ -57,31 +53,6 @@ def test_the_threshold_is_the_recorders_unless_given(tmp_path: Path) -> None:
     path = recorded.save(tmp_path)
     assert "below 22.5 %" in jm_print("--stacks", path).out
     assert "below 40 %" in jm_print("--threshold=40", path).out
-
-
-def test_it_runs_where_it_is_installed(trace: Path, tmp_path: Path) -> None:
-    script = tmp_path / "usr" / "bin" / "jm_print"
-    script.parent.mkdir(parents=True)
-    shutil.copy(str(JM_PRINT), str(script))
-
-    def run(path: Path, argument: object) -> "subprocess.CompletedProcess[str]":
-        words = [sys.executable, "-B", str(path), str(argument)]
-        return subprocess.run(
-            words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, universal_newlines=True, timeout=60
-        )
-
-    assert "install jmassif again" in run(script, trace).stderr
-    ignore = shutil.ignore_patterns("__pycache__")
-    shutil.copytree(
-        str(ROOT / "reporter" / "jmassif"),
-        str(tmp_path / "usr" / "share" / "jmassif" / "python" / "jmassif"),
-        ignore=ignore,
-    )
-    link = tmp_path / "link"
-    link.symlink_to(script)
-    for path in (script, link):
-        assert "peak 233 MiB" in run(path, trace).stdout
-        assert run(path, "--version").stdout.startswith("jm_print 0.")
 
 
 def test_output_suits_the_encoding_of_the_terminal(tmp_path: Path) -> None:
