@@ -36,5 +36,5 @@ tar -xJf "$part/${line##* }" --no-same-owner --strip-components=1 -C "$part/new"
 rm -rf "$prefix/opt/jmassif" && mv "$part/new" "$prefix/opt/jmassif"
 for name in jmassif jm_print jm_diff; do ln -sf "../opt/jmassif/bin/$name" "$prefix/bin/"; done
 case ":$PATH:" in *":$prefix/bin:"*) j=jmassif ;; *) j=$prefix/bin/jmassif ;; esac
-python=$(python3 -c 'import sys; print(sys.executable)' 2>/dev/null) || fail "installed, but reports need python3"
+python=$(python3 -c 'import sys; print(sys.executable)' 2>/dev/null) || { echo "next: $j PROGRAM (reports need python3)"; exit; }
 echo "next: $j $python -c 'kept = [bytes(1 << 20) for _ in range(64)]' && $j report"

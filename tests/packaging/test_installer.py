@@ -68,6 +68,12 @@ def test_a_url_is_installed_with_the_program_that_is_there(served: str, absent: 
     assert (done.returncode, done.stderr) == (0, "") and is_installed(tmp_path / "own")
 
 
+def test_without_python_it_is_installed_all_the_same_and_says_what_is_missing(release: Path, tmp_path: Path) -> None:
+    done = install(tmp_path / "own", release, path=str(without(tmp_path / "bin", "python3")))
+    assert done.stdout == f"next: {tmp_path}/own/bin/jmassif PROGRAM (reports need python3)\n"
+    assert (done.returncode, done.stderr) == (0, "") and is_installed(tmp_path / "own")
+
+
 def refused(done: Run, prefix: Path) -> str:
     """The one line, of a run that leaves nothing."""
     assert done.returncode == 1 and done.stdout == "" and done.stderr.count("\n") == 1, done.stderr
