@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What is still growing at the end of a run, by hand-made runs: leaks are, and nothing else that programs do."""
 
+from itertools import accumulate
 from typing import Dict, List
 
 import pytest
@@ -209,6 +210,40 @@ def test_two_rises_at_one_moment_both_count() -> None:
     trace.snapshot(2000, "exit")
     (line,) = grown(trace).lines
     assert line.bytes_per_step == pytest.approx(1000, rel=0.02)
+
+
+def marked(held: List[int], allocated: List[int]) -> Growth:
+    """Steps that are marked at their ends: MiB that a line holds then, and all that it has allocated by then."""
+    trace = Trace(time_unit="ms")
+    account = trace.account("heap", "app", [SCRIPT.format(7)])
+    trace.snapshot(0, "start")
+    for number, (n_mib, all_mib) in enumerate(zip(held, allocated), 1):
+        trace.mark(100 * number, f"step {number}")
+        trace.snapshot(100 * number, "mark", {account: (n_mib * MIB, 1, all_mib * MIB, number)})
+    trace.snapshot(100 * len(held) + 9, "exit", {account: (0, 0, allocated[-1] * MIB, len(held))})
+    return grown(trace)
+
+
+@pytest.mark.parametrize("n_steps", [5, 6, 12])
+@pytest.mark.parametrize("n_kept", [1, 2])
+def test_inputs_that_are_larger_in_each_of_a_few_steps_are_no_leak(n_steps: int, n_kept: int) -> None:
+    """Nothing that is alive at the end is older than the last step or, where the next batch is loaded meanwhile, two."""
+    sizes = list(range(10, 10 + n_steps))
+    held = [sum(sizes[max(0, step - n_kept + 1) : step + 1]) for step in range(n_steps)]
+    growth = marked(held, list(accumulate(sizes)))
+    assert growth.lines == [] and growth.unknown == ""
+
+
+def test_a_few_steps_tell_where_memory_of_each_is_still_alive() -> None:
+    sizes = list(range(10, 16))
+    growth = marked(list(accumulate(sizes)), list(accumulate(sizes)))
+    (line,) = growth.lines
+    assert line.grown == sum(sizes[1:]) * MIB and line.n_steps == 5
+
+
+def test_a_few_steps_tell_of_a_leak_beside_a_little_that_comes_and_goes() -> None:
+    (line,) = marked([10 * n for n in range(1, 9)], [11 * n for n in range(1, 9)]).lines
+    assert line.grown == 70 * MIB
 
 
 def test_three_steps_do_not_tell() -> None:

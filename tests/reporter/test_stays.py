@@ -2,6 +2,7 @@
 """Retained memory of accounts, against what each of them holds at every sample: the least of that and of all later ones."""
 
 import random
+from collections import Counter
 from typing import Dict, List, Tuple
 
 import pytest
@@ -18,8 +19,11 @@ def test_retained_memory_rises_by_what_is_never_freed(seed: int) -> None:
     samples = sorted(rng.sample(range(end + 1), rng.randrange(3, 12)))
     counts = [account % 5 > 0 for account in range(len(profile.accounts))]
     found: Dict[int, List[Tuple[int, int]]] = {}
-    for account, sample, n_bytes in rises_of(profile, samples, end, profile.composition(end), counts):
-        found.setdefault(account, []).insert(0, (sample, n_bytes))
+    old: "Counter[int]" = Counter()
+    for account, sample, n_bytes, n_old in rises_of(profile, samples, end, profile.composition(end), counts):
+        old[account] += n_old
+        if n_bytes:
+            found.setdefault(account, []).insert(0, (sample, n_bytes))
     holdings = [profile.composition(snapshot) for snapshot in samples + [end]]
     expected = {}
     for account in range(1, len(profile.accounts)):
@@ -29,3 +33,4 @@ def test_retained_memory_rises_by_what_is_never_freed(seed: int) -> None:
         if counts[account] and rises:
             expected[account] = rises
     assert found == expected and found
+    assert old == {account: sum(n for _, n in rises) for account, rises in found.items()}

@@ -96,6 +96,21 @@ def test_what_only_looks_like_a_leak_is_not_named(behaviour: str, how: str) -> N
     assert_silent(recording)
 
 
+@pytest.mark.parametrize("behaviour", ["inputs", "cache", "warm-up", "once"])
+@pytest.mark.parametrize("steps", [6, 9])
+def test_in_a_few_steps_too(behaviour: str, steps: int) -> None:
+    """Above all inputs that are larger in each step: nothing of the steps before is left."""
+    assert_silent(growing(behaviour, "mark", steps))
+
+
+@pytest.mark.parametrize("steps", [6, 9])
+def test_a_few_steps_of_which_all_is_kept_are_a_leak(steps: int) -> None:
+    recording = growing("images", "mark", steps)
+    (line,) = grown(recording, recording.trace).lines
+    assert "from images (growth.c:" in line.label
+    assert line.grown == sum(range(2, steps + 1)) * 100000 and line.n_steps == steps - 1
+
+
 def test_three_steps_are_too_few_to_tell() -> None:
     recording = growing("pool", "mark", 3)
     told = grown(recording, recording.trace)

@@ -13,7 +13,9 @@ at least a third of the run after its imports,
 - it rises from beginning to end, without a pause of three tenths of that time; a list made once, a warm-up, a cache that is
   full rise and then stay;
 - in its last third it rises by no less than a fraction of what it rose by in the first, or it is a cache filling up;
-- a few rises are not nearly all of it: a buffer that was made anew a few times, larger each time, is none.
+- a few rises are not nearly all of it: a buffer that was made anew a few times, larger each time, is none;
+- if it rises a few times only, the counts of allocated bytes prove that memory of earlier steps is still alive. They do not for
+  inputs that are larger in each step: all that a line holds then it allocated in the last step.
 
 The run is measured in iterations (regions or marks of one name) where the program has any, else in time.
 """
@@ -51,6 +53,7 @@ class Rise(NamedTuple):
     account: int
     sample: int  # index of a snapshot among those that are looked at; their number: after the last of them
     bytes: int
+    proven: int  # bytes; what a line retains may be of other blocks at each sample, this was never freed
 
 
 def rises_of(
@@ -58,28 +61,36 @@ def rises_of(
 ) -> Iterator[Rise]:
     """The rises of accounts that count (1 in `counts`) and hold something at the snapshot `end` (`live`), the latest first.
 
-    The walk goes backwards through the changes: an account retains the least that it holds from there on.
+    The walk goes backwards through the changes: an account retains the least that it holds from there on. Of what it holds in the
+    end at least so much is older than a sample as it has not allocated since.
     """
     least = array("q", bytes(8 * len(profile.accounts)))
     is_open = bytearray(len(profile.accounts))
     for account, (n_bytes, _) in live.items():
         least[account] = n_bytes
         is_open[account] = counts[account] and n_bytes > 0
+    old = least[:]
+    allocated = array("Q", bytes(8 * len(least)))  # until the end
     since = array("q", [-1]) * len(least)  # the sample at which the account is known to retain this much
     begins = [0, *(sample + 1 for sample in samples)]
     for sample, (begin, until) in reversed(list(enumerate(zip(begins, [*samples, end])))):
         for snapshot in reversed(profile.snapshots[begin : until + 1]):
-            changes, accounts = zip(snapshot.changes.account, snapshot.changes.bytes), snapshot.changes.account
-            for account, n_bytes in compress(changes, map(is_open.__getitem__, accounts)):
+            rows, accounts = snapshot.changes, snapshot.changes.account
+            changes = zip(accounts, rows.bytes, rows.all_bytes)
+            for account, n_bytes, all_bytes in compress(changes, map(is_open.__getitem__, accounts)):
                 if since[account] == sample:
                     continue  # a later change of this sample
-                if n_bytes < least[account]:
-                    yield Rise(account, since[account], least[account] - n_bytes)
-                    least[account] = n_bytes
+                if since[account] < 0:
+                    allocated[account] = all_bytes
+                n_old = min(n_bytes, old[account], max(0, live[account][0] - (allocated[account] - all_bytes)))
+                n_bytes = min(n_bytes, least[account])
+                if n_bytes < least[account] or n_old < old[account]:
+                    yield Rise(account, since[account], least[account] - n_bytes, old[account] - n_old)
+                    least[account], old[account] = n_bytes, n_old
                     is_open[account] = n_bytes > 0
                 since[account] = sample
     for account in compress(range(len(least)), is_open):
-        yield Rise(account, since[account], least[account])
+        yield Rise(account, since[account], least[account], old[account])
 
 
 # ---- iterations --------------------------------------------------------------------------------
@@ -178,6 +189,8 @@ _LONGEST_PAUSE = 0.3
 _BEGINNINGS = 16  # how many are tried
 _LAST = 1 / 10  # of the window, left out of the slope
 _LEAST_RISES = 4
+# So many rises tell by themselves; of fewer the memory must be proven to be old.
+_ENOUGH_RISES = 16
 # Parts of the growth in the window.
 _NEARLY_ALL = 0.95
 _SLOWED_DOWN = 0.3  # the last third against the first
@@ -385,23 +398,31 @@ def _find_growth(profile: Profile, names: Names) -> Growth:
     if len(samples) < least:
         return Growth([], step, n_steps, "few-snapshots", len(samples), least)
     live = profile.composition(end)
-    sums: Dict[_Line, List[int]] = defaultdict(lambda: [0] * (len(samples) + 1))  # of rises, by sample
+    # Of rises by sample, and what of them is proven.
+    sums: Dict[_Line, List[int]] = defaultdict(lambda: [0] * (len(samples) + 1))
+    proven: Dict[_Line, List[int]] = defaultdict(lambda: [0] * (len(samples) + 1))
     accounts_of: Dict[_Line, Set[int]] = defaultdict(set)
     line_of = lru_cache(maxsize=None)(lambda account: _line(profile, names, account))
-    for account, sample, n_bytes in rises_of(profile, samples, end, live, _of_accounts(profile, is_import)):
+    for account, sample, n_bytes, n_proven in rises_of(profile, samples, end, live, _of_accounts(profile, is_import)):
         if sample:
             line = line_of(account)
             sums[line][sample] += n_bytes
+            proven[line][sample] += n_proven
             accounts_of[line].add(account)
     worth = max(_LEAST_BYTES, _LEAST_SHARE * (profile.snapshots[end].host + profile.snapshots[end].device))
     n_few = LEAST - 2 if repeated else LEAST - 1  # rises; the first iteration is no growth
 
-    def leaking(sums: Dict[_Line, List[int]], accounts_of: Dict[_Line, Set[int]]) -> Dict[_Line, Leak]:
+    def growth_of(by_sample: List[int]) -> Rises:
+        """Empty if it is none, or a few rises are nearly all of it."""
+        rises = [(place, n_bytes) for place, n_bytes in zip(progress[1:], by_sample[1:]) if n_bytes]
+        rises = _longest_growth(progress[0], rises, progress[-1], worth)
+        return rises if _is_habit(rises, n_few) else []
+
+    def leaking(accounts_of: Dict[_Line, Set[int]]) -> Dict[_Line, Leak]:
         found = {}
         for line, accounts in accounts_of.items():
-            rises = [(place, n_bytes) for place, n_bytes in zip(progress[1:], sums[line][1:]) if n_bytes]
-            rises = _longest_growth(progress[0], rises, progress[-1], worth)
-            if not rises or not _is_habit(rises, n_few):
+            rises = growth_of(sums[line])
+            if not rises or (len(rises) < _ENOUGH_RISES and not growth_of(proven[line])):
                 continue
             begin = progress.index(rises[0][0]) - 1  # between two samples
             has_pages = any(profile.accounts.kind(account) in PAGE_KINDS for account in accounts)
@@ -418,14 +439,15 @@ def _find_growth(profile: Profile, names: Names) -> Growth:
             )
         return found
 
-    leaks = leaking(sums, accounts_of)
+    leaks = leaking(accounts_of)
     # Lines that grow by little from each of many callers.
     known = {(line.frame, line.owner) for line in leaks}
     for line in [line for line in sums if line.caller and (line.frame, line.owner) not in known]:
         of_all = line._replace(caller=0)
-        sums[of_all] = list(map(add, sums[of_all], sums.pop(line)))
+        for bytes_of in (sums, proven):
+            bytes_of[of_all] = list(map(add, bytes_of[of_all], bytes_of.pop(line)))
         accounts_of[of_all] |= accounts_of.pop(line)
-    leaks.update(leaking(sums, {line: accounts for line, accounts in accounts_of.items() if line not in leaks}))
+    leaks.update(leaking({line: accounts for line, accounts in accounts_of.items() if line not in leaks}))
     return Growth(sorted(leaks.values(), key=lambda leak: (-leak.grown, leak.label, leak.owner)), step, n_steps)
 
 

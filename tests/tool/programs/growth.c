@@ -76,7 +76,22 @@ static void sawtooth(unsigned long step)
     }
 }
 
+// Keeps what each step reads, which is larger in each.
+static void images(unsigned long step)
+{
+    kept = chain(kept, (step + 1) * 100000 - sizeof(Chunk));
+}
+
 // ---- what is no leak
+
+// Reads the same, and keeps that of the last step alone.
+static void inputs(unsigned long step)
+{
+    static Chunk *input;
+    Chunk *before = input;
+    input = chain(NULL, (step + 1) * 100000 - sizeof(Chunk));
+    free(before);
+}
 
 static void cache(unsigned long step)
 {
@@ -128,6 +143,7 @@ static const struct {
     {"pool", pool, 4096},         {"trickle", trickle, 1024}, {"second-half", second_half, 20000},
     {"sawtooth", sawtooth, 3000}, {"cache", cache, 0},        {"once", once, 0},
     {"warm-up", warm_up, 0},      {"arena", arena, 0},        {"random-cache", random_cache, 0},
+    {"inputs", inputs, 0},        {"images", images, 0},
 };
 
 int main(int argc, char **argv)
