@@ -57,8 +57,8 @@ def test_the_threshold_is_the_recorders_unless_given(tmp_path: Path) -> None:
 
 def test_output_suits_the_encoding_of_the_terminal(tmp_path: Path) -> None:
     path = Trace(command="./café").save(tmp_path)
-    assert "café: " in program("jm_print", path, env={"PYTHONIOENCODING": "utf-8"}).out
-    assert "caf\\xe9: " in program("jm_print", path, env={"PYTHONIOENCODING": "ascii"}).out
+    assert "Command: café" in program("jm_print", path, env={"PYTHONIOENCODING": "utf-8"}).out
+    assert "Command: caf\\xe9" in program("jm_print", path, env={"PYTHONIOENCODING": "ascii"}).out
 
 
 # ---- -o ------------------------------------------------------------------------------------------
@@ -67,7 +67,7 @@ def test_output_suits_the_encoding_of_the_terminal(tmp_path: Path) -> None:
 def test_a_file_is_written_in_place_of_standard_output(trace: Path, tmp_path: Path) -> None:
     report = tmp_path / "report"
     assert jm_print("-o", report, trace).out == ""
-    assert "peak 233 MiB" in report.read_text(encoding="utf-8")
+    assert "Peak 233 MiB" in report.read_text(encoding="utf-8")
 
 
 def test_a_file_that_is_replaced_keeps_its_mode(trace: Path, tmp_path: Path) -> None:
@@ -125,7 +125,7 @@ def test_a_reader_that_goes_away_is_no_error_and_an_output_that_takes_nothing_is
         name, [path]
     )
     done = program(name, *arguments, shell=f"{name} | head -n 1")
-    begin = {"jm_print": "random 1: peak", "jm_diff": "new holds as much", "check": "OVER  peak.total"}[name]
+    begin = {"jm_print": "Peak 13.6 GiB", "jm_diff": "new holds as much", "check": "OVER  peak.total"}[name]
     assert done.out.startswith(begin) and done.err == ""
     shown = "jmassif check" if name == "check" else name
     for redirection in (">/dev/full", ">&-"):
@@ -149,7 +149,7 @@ def test_a_trace_of_a_killed_program_is_shown_and_said_to_be_one(tmp_path: Path)
     recorded = small_training_run()
     del recorded.lines[-1]
     done = jm_print(recorded.save(tmp_path))
-    assert done.status == 0 and "peak 233 MiB" in done.out
+    assert done.status == 0 and "Peak 233 MiB" in done.out
     assert "truncated: no end record" in done.err
 
 

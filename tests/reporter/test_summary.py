@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The first screen's numbers and sentences, of runs made by hand of which the truth is known."""
 
+import re
 from collections import Counter
-from typing import Any, Callable, List
+from typing import Any, Callable, Dict, List
 
 import pytest
 
 from jmassif.analysis import summary
+from jmassif.analysis.advice import CacheCause
 from jmassif.analysis.moments import select
 from jmassif.analysis.summary import Report, build_report, moment_of
 from jmassif.attribution.names import Names
@@ -56,7 +58,8 @@ def holding(**manifest: str) -> Trace:
 )
 def test_the_verdict_has_the_peak_and_the_end(how: str, severity: str, said: str) -> None:
     report = of(ended(holding(command="/usr/bin/python3 /a/train.py --n 3"), how))
-    assert verdict(report) == f"train.py --n 3: peak 100 MiB, after 5 ms; {said}"
+    # Without the command: that of a script "fits" would read as an answer.
+    assert verdict(report) == f"Peak 100 MiB, after 5 ms; {said}" and report.run.name == "train.py --n 3"
     assert report.outcome.severity == severity and not remarks(report)
 
 
@@ -84,11 +87,25 @@ def test_out_of_memory_names_the_line_the_size_and_what_was_missing() -> None:
     run = Run(command="./a.out").segment(0x1000_0000, 3900 * MIB, [(0, 3900 * MIB)])
     run.fails(300 * MIB, account=run.tensor, **on_board(196 * MIB))
     report = of(ended(run.trace, "exit 1"))
-    assert verdict(report) == "a.out: OUT OF MEMORY at 2 ms: cudaMalloc of 300 MiB at train.py:7 was 104 MiB short"
-    assert [remark.text for remark in remarks(report)] == ["Exit status 1."]
+    said = "OUT OF MEMORY at 2 ms: cudaMalloc of 300 MiB at train.py:7 was 104 MiB short; exit status 1"
+    assert verdict(report) == said and not remarks(report)
     # Everything below is of that moment.
     assert (report.moment.name, report.moment.snapshot, report.failure) == ("the failure", 2, report.out_of_memory[0])
     assert report.ladders[0].time == 2 and report.ledger.total.bytes == 3900 * MIB
+
+
+def test_a_failure_has_one_time() -> None:
+    """Its snapshot comes a little later; only the peak is of another moment, and has a command."""
+    run = Run().segment(0x1000_0000, 3900 * MIB, [(0, 3900 * MIB)])
+    run.trace.exhaustion(2, run.tensor, 300 * MIB)
+    run.snapshot(7)
+    profile = ended(run.trace, "exit 1").load()
+    lines = list(text.write(profile, View(None, 1, "stack", 70, is_brief=True, file="a.jmassif")))
+    first = lines[: next(number for number, line in enumerate(lines) if line.startswith("Page:")) + 1]
+    peak = profile.peaks["total"].time if profile.peaks else profile.snapshots[1].time
+    assert lines[1] == f"All figures below are of the failure; the peak, 3.81 GiB, was at {peak} ms."
+    assert set(re.findall(r"\b\d+ ms", " ".join(first))) == {"2 ms", f"{peak} ms"}
+    assert "Peak: jmassif report a.jmassif --snapshot=peak" in first
 
 
 def test_what_scales_with_the_input_gives_the_batch_that_would_have_fit() -> None:
@@ -130,7 +147,7 @@ def test_where_memory_ran_short_it_is_said_that_this_probably_killed_it() -> Non
 
 def test_memory_is_told_against_the_machines() -> None:
     report = of(ended(holding(mem_total_bytes=str(400 * MIB))))
-    assert verdict(report) == "peak 100 MiB of the machine's 400 MiB, after 5 ms; exit status 0"
+    assert verdict(report) == "Peak 100 MiB of the machine's 400 MiB, after 5 ms; exit status 0"
     # On a workstation that is far from full it would be noise.
     assert " of the " not in verdict(of(ended(holding(mem_total_bytes=str(4000 * MIB)))))
 
@@ -139,7 +156,7 @@ def test_a_control_groups_limit_is_the_pool_where_it_is_less() -> None:
     trace = holding(mem_total_bytes=str(4000 * MIB))
     trace.lines += [f"y 5 cgroup-limit {120 * MIB}", f"y 5 cgroup-used {118 * MIB}"]
     report = of(ended(trace))
-    assert "peak 100 MiB of the control group's limit of 120 MiB" in verdict(report)
+    assert "Peak 100 MiB of the control group's limit of 120 MiB" in verdict(report)
     (remark,) = remarks(report)
     assert remark.text.startswith("At most 98 % of the control group's limit of 120 MiB was in use")
 
@@ -152,7 +169,7 @@ def test_on_a_discrete_gpu_the_devices_memory_is_told_against_the_gpus() -> None
         f"y 700 device-ledger {190 * MIB}",
     ]
     report = of(trace)
-    assert "peak 190 MiB of device memory of the GPU's 200 MiB, after 600 ms" in verdict(report)
+    assert "Peak 190 MiB of device memory of the GPU's 200 MiB, after 600 ms" in verdict(report)
     assert [(whole.of, whole.bytes) for whole in report.wholes] == [
         ("device", 190 * MIB),
         ("host", report.ledger.total.host_bytes),
@@ -213,16 +230,115 @@ def cached(empty_mib: int, **manifest: str) -> Trace:
 
 
 def test_a_cache_that_holds_much_can_be_emptied_before_the_line_that_allocates_next() -> None:
-    (found,) = findings(of(cached(60), "last"))
+    found = findings(of(cached(60), "last"))[0]
     assert found.bytes == 60 * MIB
     assert found.text == (
-        "38 % of it, 60.0 MiB, is allocator cache: reserved by PyTorch, holding no tensor. 60.0 MiB of that is in empty"
-        " segments; torch.cuda.empty_cache() before train.py:9 returns it."
+        "38 % of it, 60.0 MiB, is allocator cache: reserved by PyTorch, holding no tensor. 60.0 MiB of the cache is in empty"
+        " segments; torch.cuda.empty_cache() before train.py:9 returns it; the peak stays, for 160 MiB was held before."
     )
 
 
+class Steps:
+    """A caching allocator whose tensors are of these sizes in turn, in MiB; one after the other, and then a line 9."""
+
+    def __init__(self, *sizes: int) -> None:
+        self.run = Run()
+        self.line = self.run.trace.account("device", "cache", ["grow (libc10_cuda.so)", "py f (/app/train.py:7)"])
+        self.held: Dict[int, int] = {}  # MiB by address
+        for number, n_mib in enumerate(sizes, 1):
+            address = next((there for there, held in self.held.items() if held >= n_mib), 0)
+            if not address:
+                address = number << 32
+                self.held[address] = n_mib
+                self.run.trace.block(10 * number, address, n_mib * MIB, self.line)
+                self.run.trace.totals(10 * number + 1, 0, sum(self.held.values()) * MIB)
+            self.run.trace.block(10 * number + 2, address, n_mib * MIB, self.run.tensor)
+            self.run.trace.block_end(10 * number + 3, address, self.run.tensor)
+
+    def report(self, next_mib: int = 1) -> Report:
+        trace = self.run.trace
+        app = trace.account("device", "app", ["py g (/app/train.py:9)"])
+        trace.block(990, 1 << 48, next_mib * MIB, app)
+        trace.totals(990, 0, (sum(self.held.values()) + next_mib) * MIB)
+        trace.snapshot(999, "exit", {self.line: (sum(self.held.values()) * MIB, 1), app: (next_mib * MIB, 1)})
+        return of(ended(trace, time=999), "last")
+
+
+def test_a_cache_of_pieces_that_were_too_small_says_so_with_the_line() -> None:
+    report = Steps(40, 30, 60, 90, 130).report()
+    cause = report.cache_cause
+    # For 60 MiB there were 40, which is no proof: less than as much was free.
+    assert cause == CacheCause(90 * MIB + 130 * MIB, 130 * MIB, "train.py:7", 0, 0, 0)
+    assert (
+        "Its pieces were too small: 220 MiB, in segments of up to 130 MiB, above all at train.py:7, was reserved"
+        in (findings(report)[0].text)
+    )
+
+
+def test_a_cache_that_was_in_use_before_says_so() -> None:
+    run = Run().segment(1 << 32, 100 * MIB, [(0, 100 * MIB)]).segment(2 << 32, 20 * MIB)
+    run.trace.block_end(5, 1 << 32, run.tensor)
+    run.used = 0
+    run.snapshot(6)
+    report = of(ended(run.trace), "last")
+    assert report.cache_cause == CacheCause(0, 0, "", 100 * MIB, 1, 0)
+    assert "It was in use before: 100 MiB at 1 ms, then 0 B." in findings(report)[0].text
+
+
+def test_of_a_cache_that_nothing_explains_no_cause_is_given() -> None:
+    report = Steps(100).report()
+    assert report.cache_cause is None and "holding no tensor. 100 MiB of the cache" in findings(report)[0].text
+
+
+@pytest.mark.parametrize(
+    "next_mib, said",
+    [
+        (1, "the peak falls by 1.00 MiB at most, for 100 MiB was held before."),
+        (100, "the peak may stay, for later requests may need it again."),
+    ],
+)
+def test_emptying_a_cache_after_it_was_full_does_not_lower_the_peak(next_mib: int, said: str) -> None:
+    report = Steps(100).report(next_mib)
+    assert findings(report)[0].text.endswith(f"before train.py:9 returns it; {said}")
+
+
+# ---- nothing to do -------------------------------------------------------------------------------
+
+
+def quiet(n_snapshots: int, **manifest: str) -> Trace:
+    trace = Trace(time_unit="ms", **manifest)
+    account = trace.account("heap", "app", ["work (x.c:1)"])
+    for number in range(n_snapshots):
+        trace.snapshot(number, "time", {account: (100 * MIB, 1)})
+    return ended(trace)
+
+
+def test_a_run_without_a_finding_says_what_it_does_not_suffer_from() -> None:
+    (found,) = findings(of(quiet(9)))
+    assert found == ("nothing", 0, "Nothing stands out: no allocation failed, and no line grew to the end.")
+
+
+def test_what_is_unknown_is_not_claimed() -> None:
+    (found,) = findings(of(quiet(3)))
+    assert "no line" not in found.text and "Whether it leaks is unknown: 3 snapshots" in found.text
+
+
+def test_of_a_board_it_says_how_full_it_was() -> None:
+    trace = quiet(9, mem_total_bytes=str(4000 * MIB), board="NVIDIA Jetson Nano Developer Kit")
+    trace.lines[-1:-1] = [f"y 9 mem-total {4000 * MIB}", f"y 9 mem-available {2000 * MIB}"]
+    (found,) = findings(of(trace))
+    assert found.text.endswith("and the board was at most 50 % full.")
+
+
+@pytest.mark.parametrize("how", ["exit 1", "signal 11"])
+def test_of_a_run_that_ended_badly_nothing_is_praised(how: str) -> None:
+    trace = quiet(9)
+    trace.lines.pop()
+    assert findings(of(ended(trace, how))) == []
+
+
 def test_a_small_cache_is_no_advice() -> None:
-    assert not findings(of(cached(10), "last"))
+    assert [found.key for found in findings(of(cached(10), "last"))] == ["nothing"]
 
 
 # ---- the model -----------------------------------------------------------------------------------

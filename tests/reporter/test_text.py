@@ -140,7 +140,7 @@ def test_any_moment_of_any_run_can_be_shown(seed: int) -> None:
 
 
 def test_a_trace_of_nothing_has_a_report() -> None:
-    assert report(Trace().load())[0].startswith("no memory on record; ")
+    assert report(Trace().load())[0].startswith("No memory on record; ")
 
 
 def test_nothing_from_a_trace_reaches_the_terminal_as_it_is() -> None:

@@ -22,7 +22,7 @@ LAUNCHER = ROOT / "packaging" / "jmassif.in"
 NUMBER = re.compile(r"\d[\d,]*(?:\.\d+)?")
 # Sampled, or of the whole board and of the recorder too.
 VARIES = re.compile(
-    r"^ *(?:jtop, tegrastats|.*\(about\)|- libraries|htop|was \d)|missing|would have fit|was free and|peak.total .* left"
+    r"^ *(?:jtop, tegrastats|.*\(about\)|- libraries|htop|was \d)|short; exit|missing|would have fit|was free and|the peak falls by|peak.total .* left"
 )
 # Rows of the ladder that name their largest parts.
 PARTS = re.compile(r"^( *- (?:runtime|libraries)): .*?  ")
@@ -43,7 +43,7 @@ def blocks() -> List[Block]:
 
 def words_and_numbers(line: str) -> Tuple[str, List[float]]:
     """A line without its bar, times, and spaces; with its numbers apart, unless they vary."""
-    line = TIME.sub("TIME", PARTS.sub(r"\1  ", BAR.sub("", INTERPRETER.sub("", line.rstrip()))))
+    line = TIME.sub("", PARTS.sub(r"\1  ", BAR.sub("", INTERPRETER.sub("", line.rstrip()))))
     numbers = [] if VARIES.search(line) else [float(number.replace(",", "")) for number in NUMBER.findall(line)]
     # The remainder of the ladder is added where the kernel's figures came early.
     words = NUMBER.sub("N", re.sub(r"^ *[-+] .* \(about\)", "(about)", line))

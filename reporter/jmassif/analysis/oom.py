@@ -2,8 +2,8 @@
 """Allocations that failed for lack of memory: the figures at the failure, a verdict, and actions with the bytes that they return.
 
 A failed allocation and the tries that follow it are one *incident*. Its verdict is about the last failure: by then a caching
-allocator has given back what it could. Sizes are bytes; None is unknown. `hints_at` has the actions for a run that did not
-fail, `outcome_of` the end of any run. Sentences stand in render/failures.py and render/summary.py.
+allocator has given back what it could. Sizes are bytes; None is unknown. `outcome_of` has the end of any run, advice.py the actions
+for one that did not fail. Sentences stand in render/failures.py and render/summary.py.
 """
 
 import re
@@ -39,11 +39,6 @@ _EXPANDABLE_PAGE = 20 * MIB
 _SPLITS = [n * MIB for n in (20, 32, 64, 128, 256, 512, 1024)]
 # Roles of tensors that scale with the input.
 _SCALING_ROLES = ("activation", "input", "temporary")
-# A smaller saving, or a smaller share of the program, is not worth a change.
-_LEAST_BYTES = 16 << 20
-_LEAST_SHARE = 0.1
-# Share of the empty segments: a line that returns less is not named.
-_MOST_OF_IT = 0.75
 
 
 class Hint(NamedTuple):
@@ -54,6 +49,8 @@ class Hint(NamedTuple):
     bytes: int
     line: str = ""  # to act at or before; safe to show
     setting: int = 0  # bytes of max_split_size; of a smaller batch per mille of the one that failed
+    # Least bytes in use at some time before the line first allocated: the peak is no lower. 0: unknown.
+    held_before: int = 0
 
 
 class Situation(NamedTuple):
@@ -229,7 +226,7 @@ def can_expand_segments(run: Profile) -> bool:
     return not is_on and (not version or at_least(version, 2, 1))
 
 
-def _whole_pages(layout: Layout) -> int:
+def whole_pages(layout: Layout) -> int:
     """Bytes of the holes that could be unmapped, were the segments made of pages."""
     page = _EXPANDABLE_PAGE
     holes = [part for segment in layout.reserving for part in segment.parts if not part.account]
@@ -267,7 +264,7 @@ def _hints(run: Profile, account: int, s: Situation, layout: Layout, verdict: st
     needed = max(0, s.asked - s.gathered - s.free)
     hints: List[Hint] = []
     if verdict == FRAGMENTATION and is_pytorch(run):
-        pages = _whole_pages(layout)
+        pages = whole_pages(layout)
         if can_expand_segments(run) and pages >= needed:
             hints.append(Hint("expandable-segments", pages))
         split = _split_that_helps(layout, needed) if "max_split_size_mb" not in _allocator_config(run) else None
@@ -313,7 +310,7 @@ def call_of(run: Profile, event: Exhaustion) -> str:
     return next(filter(_RUNTIME_CALL.fullmatch, reversed(functions)), event.api)
 
 
-def _line(run: Profile, names: Names, account: int) -> str:
+def line_of(run: Profile, names: Names, account: int) -> str:
     """ "train.py:147"; without a Python line the site."""
     line = names.charged(account)
     if line:
@@ -358,7 +355,7 @@ def _incidents(run: Profile, names: Names) -> List[Incident]:
         s = _situation(run, event, layout, held.get(event.snapshot, {}))
         verdict = _verdict(event, freed, s)
         hints = [] if event.outcome == "retried" else _hints(run, event.account, s, layout, verdict)
-        call, line = call_of(run, chain[0]), _line(run, names, event.account)
+        call, line = call_of(run, chain[0]), line_of(run, names, event.account)
         found.append(Incident(chain, call, line, event.outcome, freed, s, verdict, hints))
     return found
 
@@ -366,7 +363,7 @@ def _incidents(run: Profile, names: Names) -> List[Incident]:
 # ---- moments of device memory ----------------------------------------------------------------
 
 
-def _position(run: Profile, at: Moment, which: str) -> int:
+def position_of(run: Profile, at: Moment, which: str) -> int:
     """Of a snapshot or of that peak, among the rows of Profile.blocks."""
     if at.snapshot is not None:
         return run.snapshots[at.snapshot].position
@@ -381,7 +378,7 @@ def select_device(run: Profile, names: Names, number: str, selector: Optional[st
     if not number:
         selector = selector or "peak-device"
         at = select(run, selector)
-        return at, _position(run, at, selector[len("peak-") :] or main_peak(run))
+        return at, position_of(run, at, selector[len("peak-") :] or main_peak(run))
     found = incidents_of(run, names)
     if not number.isdecimal() or not 1 <= int(number) <= len(found):
         has = f"1 to {len(found)}" if found else "none"
@@ -389,54 +386,6 @@ def select_device(run: Profile, names: Names, number: str, selector: Optional[st
     event = found[int(number) - 1].last
     composition = {} if event.snapshot is None else run.composition(event.snapshot)
     return Moment(f"failed allocation {number}", event.time, composition, event.snapshot), event.position
-
-
-# ---- a run that did not fail -----------------------------------------------------------------
-
-
-def _is_worth(n_bytes: int, whole: int) -> bool:
-    return n_bytes >= _LEAST_BYTES and n_bytes >= _LEAST_SHARE * whole
-
-
-def _empty(layout: Layout) -> Dict[int, int]:
-    """Bytes by address of segments that hold no block."""
-    return {segment.address: segment.bytes for segment in layout.reserving if segment.free == segment.bytes}
-
-
-def _emptied_before(run: Profile, names: Names, position: int, layout: Layout) -> Hint:
-    """Emptying the cache returns the segments that were empty before a line and still are.
-
-    The line is the one that reserved the newest segment or, if most were empty later only, that of the latest allocation.
-    """
-    still = _empty(layout)
-    newest = max(made[0] for segment in layout.reserving for made in segment.made)
-    frees = set(run.frees)
-    latest = next((row for row in range(position - 1, 0, -1) if row not in frees), newest)
-    for row in (newest, latest):
-        earlier = _empty(layout_at(run, row))
-        n_bytes = sum(size for address, size in still.items() if earlier.get(address) == size)
-        if n_bytes >= _MOST_OF_IT * sum(still.values()):
-            return Hint("empty-cache", n_bytes, _line(run, names, run.blocks[4 * row + 3]))
-    return Hint("empty-cache", sum(still.values()))
-
-
-def hints_at(run: Profile, names: Names, at: Moment, table: Ledger) -> List[Hint]:
-    """Actions that return much at a moment, the largest first. `table` is the ledger of the moment."""
-    found: List[Hint] = []
-    whole = table.total.device_bytes if run.is_discrete else table.total.bytes
-    cached = sum(group.usage.device_bytes for group in table.groups if group.name == "cached")
-    position = _position(run, at, main_peak(run)) if _is_worth(cached, whole) else 0
-    layout = layout_at(run, position) if position else Layout([], 0)
-    if position and layout.is_placed(run.accounts, at.composition):
-        pages = _whole_pages(layout) if is_pytorch(run) and can_expand_segments(run) else 0
-        if _is_worth(layout.fragmentation.returnable, whole):
-            found.append(_emptied_before(run, names, position, layout))
-        elif _is_worth(pages, whole):
-            found.append(Hint("expandable-segments", pages))
-    module = sum(owner.bytes for owner in table.owners if owner.name == "module")
-    if _is_worth(module, table.total.bytes) and lazy_loading_is_off(run):
-        found.append(Hint("lazy-loading", module))
-    return sorted(found, key=lambda hint: -hint.bytes)
 
 
 # ---- the end of the run ----------------------------------------------------------------------

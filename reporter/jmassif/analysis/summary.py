@@ -8,6 +8,7 @@ JSON and page are made of a Report; sentences stand in render/summary.py and ren
 import sys
 from typing import Callable, Dict, Generic, Iterator, List, NamedTuple, Optional, Tuple, TypeVar
 
+from jmassif.analysis.advice import CacheCause, cause_of_cache, hints_at
 from jmassif.analysis.aggregate import (
     Group,
     Ledger,
@@ -47,7 +48,6 @@ from jmassif.analysis.oom import (
     Hint,
     Incident,
     Outcome,
-    hints_at,
     incidents_of,
     outcome_of,
     select_device,
@@ -262,6 +262,11 @@ class Report(Numbers):
         number = self.outcome.failed
         return self.out_of_memory[number - 1] if self.outcome.is_fatal and number else None
 
+    @property
+    def is_of_failure(self) -> bool:
+        """The moment is that of `failure`."""
+        return self.failure is not None and self.at.snapshot == self.failure.last.snapshot is not None
+
     def share(self, usage: Usage) -> float:
         """A share of the program or, on a discrete GPU, of its pool with the larger share."""
         return max((usage.on(whole.space) / whole.bytes for whole in self.wholes if whole.bytes), default=0.0)
@@ -270,6 +275,11 @@ class Report(Numbers):
         """Device memory at the last try of each incident, with its number, in the order of the trace."""
         tries = sorted((each.last.position, number) for number, each in enumerate(self.out_of_memory, 1))
         return zip([number for _, number in tries], layouts(self.profile, [position for position, _ in tries]))
+
+    @once
+    def cache_cause(self) -> Optional[CacheCause]:
+        """Of the allocator's cache, where a hint is about it."""
+        return cause_of_cache(self.profile, self.names, self.at)
 
     @once
     def balances(self) -> List[MemoryBalance]:
@@ -387,8 +397,12 @@ def build_report(run: Profile, at: Moment, names: Optional[Names] = None) -> Rep
     table = ledger(run, at.composition)
     wholes = _wholes(run, table.total)
     known = [] if is_part else pools(run)
+    time = at.time
     if outcome.is_fatal and outcome.failed:
-        hints = incidents[outcome.failed - 1].hints
+        failed = incidents[outcome.failed - 1]
+        hints = failed.hints
+        # Its snapshot is a little later.
+        time = failed.last.time if at.snapshot == failed.last.snapshot is not None else time
     else:
         hints = [] if is_part else hints_at(run, names, at, table)
     inherited, live = (None, at.composition) if is_part else inherited_at(run, at, wholes[0].space)
@@ -397,7 +411,7 @@ def build_report(run: Profile, at: Moment, names: Optional[Names] = None) -> Rep
     snapshot = None if at.snapshot is None else run.snapshots[at.snapshot].id
     report = Report(
         run=_facts(run),
-        moment=MomentFacts(at.name, at.time, snapshot, at.snapshot is None, sampled_before(run, at)),
+        moment=MomentFacts(at.name, time, snapshot, at.snapshot is None, sampled_before(run, at)),
         outcome=outcome,
         filter=_filter(run, at, table.total),
         peak=_peak(run, wholes[0]),

@@ -90,17 +90,16 @@ def request(incident: Incident) -> str:
 
 
 def verdict(report: Report) -> str:
-    """The first line."""
-    run, unit = report.run, report.run.time_unit
-    name = f"{run.name}: " if run.name else ""
+    """The first line. Without the command, which could be read as a part of it."""
+    unit, end = report.run.time_unit, ending(report.outcome)
     if report.failure is not None:
         when = moment(report.failure.last.time, unit)
-        return f"{name}OUT OF MEMORY at {when}: {request(report.failure)} {missing(report.failure)}"
+        return f"OUT OF MEMORY at {when}: {request(report.failure)} {missing(report.failure)}; {end}"
     if not report.peak.bytes:
-        return f"{name}no memory on record; {ending(report.outcome)}"
+        return f"No memory on record; {end}"
     space = f" of {report.wholes[0].space} memory" if report.wholes[0].space else ""
     when = moment(report.peak.time, unit)
-    return f"{name}peak {size(report.peak.bytes)}{space}{_of_pool(report, report.peak.bytes)}, after {when}; {ending(report.outcome)}"
+    return f"Peak {size(report.peak.bytes)}{space}{_of_pool(report, report.peak.bytes)}, after {when}; {end}"
 
 
 class Remark(NamedTuple):
@@ -117,8 +116,8 @@ def remarks(report: Report) -> List[Remark]:
         found.append(Remark(severity, text[:1].upper() + text[1:]))
 
     if report.failure is not None:
-        others = f"the last of {outcome.n_failed} requests that failed; " if outcome.n_failed > 1 else ""
-        remark(NOTE, f"{others}{ending(outcome)}.")
+        if outcome.n_failed > 1:
+            remark(NOTE, f"the last of {outcome.n_failed} requests that failed.")
     elif outcome.severity == ALARM and outcome.short_at is not None:
         left = f" and had {size(outcome.available)} available at the end" if outcome.available is not None else ""
         short = moment(outcome.short_at, unit)
@@ -147,9 +146,9 @@ def other_moment(report: Report) -> str:
     if report.moment.is_peak or not report.peak.bytes:
         return ""
     unit = report.run.time_unit
-    when = f"{report.moment.name}, {moment(report.moment.time, unit)}"
-    peak = f"the peak was {size(report.peak.bytes)} at {moment(report.peak.time, unit)}"
-    return f"All figures below are of {when}; {peak}."
+    when = "" if report.is_of_failure else f", {moment(report.moment.time, unit)}"
+    peak = f"the peak, {size(report.peak.bytes)}, was at {moment(report.peak.time, unit)}"
+    return f"All figures below are of {report.moment.name}{when}; {peak}."
 
 
 def filtered(report: Report) -> str:
@@ -165,7 +164,7 @@ def filtered(report: Report) -> str:
 
 
 class Finding(NamedTuple):
-    key: str  # what it is about: the action of a hint, "growth", "imports", "inherited"
+    key: str  # what it is about: the action of a hint, "growth", "imports", "inherited", "nothing"
     bytes: int  # that acting on it returns; 0: it has no action
     text: str
 
@@ -184,18 +183,39 @@ def _cached(report: Report) -> str:
     cached = _of_group(report, "cached")
     by = "PyTorch, holding no tensor" if report.run.is_pytorch else "an allocator, unused"
     share = whole_percent(cached, report.wholes[0].bytes)
-    return f"{share} {_of_it(report)}, {size(cached)}, is allocator cache: reserved by {by}."
+    text = f"{share} {_of_it(report)}, {size(cached)}, is allocator cache: reserved by {by}."
+    cause = report.cache_cause
+    if cause is None:
+        return text
+    if cause.used:
+        return f"{text} It was in use before: {size(cause.used)} at {moment(cause.used_at, report.run.time_unit)}, then {size(cause.used_now)}."
+    at = f", above all at {cause.line}" if cause.line else ""
+    return (
+        f"{text} Its pieces were too small: {size(cause.outgrown)}, in segments of up to {size(cause.most)}{at}, was reserved while"
+        " as much was free in smaller pieces."
+    )
 
 
-def action(hint: Hint, is_pytorch: bool, failure: Optional[Incident] = None) -> str:
-    """A sentence or two on what to do, with the bytes that it returns."""
+def _peak_then(hint: Hint, peak: int) -> str:
+    """What emptying the cache does to the peak."""
+    before = f"{size(hint.held_before)} was held before"
+    if not hint.held_before or peak - hint.held_before >= hint.bytes:
+        return "the peak may stay, for later requests may need it again"
+    if peak <= hint.held_before:
+        return f"the peak stays, for {before}"
+    return f"the peak falls by {size(peak - hint.held_before)} at most, for {before}"
+
+
+def action(hint: Hint, is_pytorch: bool, failure: Optional[Incident] = None, peak: int = 0) -> str:
+    """A sentence or two on what to do, with the bytes that it returns; `peak`: of a run that did not fail."""
     n_bytes, mib = size(hint.bytes), hint.setting >> 20
-    of = "of that" if failure is None else "of cache"
+    of = "of the cache" if failure is None else "of cache"
+    then = "" if failure else f"; {_peak_then(hint, peak)}"
     emptying = "torch.cuda.empty_cache()" if is_pytorch else "emptying the cache"
     before = f" before {hint.line}" if hint.line else ""
     lacking = f", {size(failure.situation.missing)} was missing" if failure and failure.situation.missing else ""
     return {
-        "empty-cache": f"{n_bytes} {of} is in empty segments; {emptying}{before} returns it.",
+        "empty-cache": f"{n_bytes} {of} is in empty segments; {emptying}{before} returns it{then}.",
         "expandable-segments": f"{n_bytes} of the holes are whole pages;"
         " PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True (PyTorch 2.1 and later) can return them.",
         "max-split-size": f"PYTORCH_CUDA_ALLOC_CONF=max_split_size_mb:{mib}: keeps blocks up to {mib} MiB out of the large"
@@ -283,11 +303,39 @@ def inherited_text(own: Inherited, time_unit: str) -> str:
     return text
 
 
+_OUT_OF_MEMORY = 2  # CUDA's error
+
+
+def _has_failed(profile: Profile) -> bool:
+    """An allocation has, recovered ones and those that are only counted included."""
+    counted = any(profile.counters.get(key) for key in ("out-of-memory", "heap-allocation-failed"))
+    return bool(profile.exhaustions) or counted or any(code == _OUT_OF_MEMORY for _, code in profile.failures)
+
+
+def _nothing(report: Report, is_all: bool) -> str:
+    """What is proven not to be the matter with a run that ended well; "" of others."""
+    outcome, growth, pool = report.outcome, report.growth, report.pool
+    if (outcome.end, outcome.code) != ("exit", 0) or growth is None or growth.lines:
+        return ""
+    if any(remark.severity != NOTE for remark in remarks(report)):
+        return ""
+    facts = ["no allocation failed"] * (not _has_failed(report.profile))
+    if not growth.unknown:
+        facts.append("no line grew to the end")
+    if pool is not None and pool.key == "machine" and pool.used and report.run.is_board:
+        facts.append(f"the board was at most {whole_percent(pool.used, pool.capacity)} full")
+    if not facts:
+        return ""
+    text = ", ".join(facts[:-1] + ["and " * (len(facts) > 1) + facts[-1]])
+    unknown = f" Whether it leaks is unknown: {growth_unknown(growth)}." if growth.unknown else ""
+    return f"{'Nothing stands out: ' + text if is_all else text[:1].upper() + text[1:]}.{unknown}"
+
+
 def findings(report: Report) -> List[Finding]:
-    """At most three, those first that return most."""
+    """At most three, those first that return most; then what is well."""
     found = []
     for hint in report.hints:
-        text = action(hint, report.run.is_pytorch, report.failure)
+        text = action(hint, report.run.is_pytorch, report.failure, report.peak.bytes)
         if report.failure is None and hint.action in ("empty-cache", "expandable-segments"):
             text = f"{_cached(report)} {text}"
         found.append(Finding(hint.action, hint.bytes, text))
@@ -299,7 +347,9 @@ def findings(report: Report) -> List[Finding]:
     found.sort(key=lambda finding: -finding.bytes)
     if report.inherited is not None:
         found.insert(0, Finding("inherited", 0, inherited_text(report.inherited, report.run.time_unit)))
-    return found[:_MOST_FINDINGS]
+    found = found[:_MOST_FINDINGS]
+    well = _nothing(report, not found)
+    return found + [Finding("nothing", 0, well)] * bool(well)
 
 
 def where_arenas_are(profile: Profile) -> str:

@@ -72,13 +72,18 @@ def _more(report: Report, view: View) -> Lines:
         return []
     name = quote(printable(view.file))
     by_line = " | --by=python-line" if report.run.has_python else ""
-    commands = (f"jmassif report {name} --all{by_line} | --stacks", f"jmassif report {name} --html --open")
-    return [""] + [Line(f"{what}: ", (text, COMMAND)) for what, text in zip(("More", "Page"), commands)]
+    commands = [("More", f"jmassif report {name} --all{by_line} | --stacks")]
+    if report.is_of_failure:
+        commands.append(("Peak", f"jmassif report {name} --snapshot=peak"))
+    commands.append(("Page", f"jmassif report {name} --html --open"))
+    return [""] + [Line(f"{what}: ", (text, COMMAND)) for what, text in commands]
 
 
 def first_screen(report: Report, view: View) -> Lines:
     """The verdict, at most three findings, the ladder, and the largest lines."""
     lines = paragraph(verdict(report), WIDE, WARNING if report.outcome.severity == ALARM else WORDS)
+    if report.run.name:
+        lines.append(f"Command: {report.run.name}")
     for remark in remarks(report):
         is_note = remark.severity == NOTE
         lines += paragraph(remark.text) if is_note else paragraph(f"!!! {remark.text}", WIDE, WARNING)
