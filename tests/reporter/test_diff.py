@@ -166,7 +166,7 @@ def test_text(old: Path, new: Path) -> None:
         "- libraries 40 70 +30",
         "= its allocator's count of memory in use 100 100 0",
         "",
-        "--- By library, at the peak ----------------------------------------------------",
+        "--- By calling library, at the peak --------------------------------------------",
         " old new change % host change device change blocks",
         "libcudnn.so 40.0 MiB 70.0 MiB +30.0 MiB +75 % +30.0 MiB 0",
         "1 other, each under 174 KiB 100 MiB 100 MiB 0 0 0",

@@ -251,6 +251,14 @@ def test_what_leaked_too_briefly_to_be_seen_growing_is_told_by_its_lines() -> No
     assert ["3.91", "MiB", "1,000", "app", "remember", "(leak.c:7)"] in rows
 
 
+def test_a_line_that_left_memory_of_several_kinds_is_one_row() -> None:
+    made = Trace()
+    accounts = [made.account(kind, "app", ["main (leak.c:9)"]) for kind in ("heap", "device", "pinned")]
+    made.snapshot(5, "exit", {account: (100 << 10, 2) for account in accounts})
+    rows = [line.split() for line in section(report(made.load()), "Still allocated at exit")]
+    assert [row for row in rows if row[-1] == "(leak.c:9)"] == [["300", "KiB", "6", "app", "main", "(leak.c:9)"]]
+
+
 def test_marks_and_regions_are_in_order_of_time() -> None:
     trace = Trace()
     trace.region_begin(1, "epoch")

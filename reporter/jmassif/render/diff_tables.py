@@ -155,7 +155,8 @@ def _name(row: DifferenceRow) -> str:
 
 
 def _title(difference: Difference, view: View, pool: str) -> str:
-    title = "Cost by call" if view.by == SCOPE else f"By {view.by.replace('-', ' ')}, at {difference.moment}"
+    by = "calling library" if view.by == "library" else view.by.replace("-", " ")
+    title = "Cost by call" if view.by == SCOPE else f"By {by}, at {difference.moment}"
     return title if pool == "bytes" else f"{title}: {pool} memory"
 
 

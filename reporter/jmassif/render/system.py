@@ -83,7 +83,10 @@ def _by_library(report: Report) -> Lines:
             values[_LIBRARIES_SHOWN:] = [sum(values[_LIBRARIES_SHOWN:])]
     table = Table(*(Column(column, 10) for column in used), Column("library", gap=2))
     figures = ([size(n_bytes) if n_bytes else "-" for n_bytes in row] for row in zip(*used.values()))
-    return table.section(f"By library, at {report.at.name}", ([*row, name] for row, name in zip(figures, names)))
+    # An owner can be another: what a library allocated for your code is yours.
+    return table.section(
+        f"By calling library, at {report.at.name}", ([*row, name] for row, name in zip(figures, names))
+    )
 
 
 # ---- other tools -----------------------------------------------------------------------------
