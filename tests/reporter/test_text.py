@@ -14,6 +14,7 @@ from jmassif.attribution.views import LINE_VIEWS
 from jmassif.model.records import DEVICE_KINDS, HOST_KINDS, side_of
 from jmassif.model.run import Profile
 from jmassif.reader.builder import load
+from jmassif.html.data import report_of, run_data
 from jmassif.render import text
 from jmassif.render.layout import Line, Section, bounded, fitted, paragraph
 from jmassif.render.system import mapped
@@ -226,6 +227,16 @@ def test_how_the_program_ended() -> None:
     assert run_line("Z 9 signal 0") == "Run:         pid 7, 9 ms, killed by a signal"
     assert run_line() == "Run:         pid 7, 5 ms, no end on record: killed, or still running"
     assert run_line("S 9 8 exec 0 0", "E 9") == "Run:         pid 7, 8 ms, became another program (exec)"
+
+
+def test_a_program_that_is_known_to_run_is_nowhere_said_to_be_killed() -> None:
+    trace = Trace(pid="7")
+    trace.snapshot(5, "time", {trace.account("heap", "app", ["f (a.c:1)"]): (1 << 20, 1)})
+    running = trace.load()
+    running.is_running = True
+    shown = "\n".join(report(running))
+    assert "Run:         pid 7, 5 ms, still running" in shown and "killed" not in shown
+    assert run_data(report_of(running)).head["truncation"] == "the program still runs"
 
 
 def test_never_freed_memory_shows_only_for_a_program_that_came_to_its_end() -> None:

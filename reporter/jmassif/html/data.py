@@ -524,7 +524,7 @@ def _about(report: Report) -> Dict[str, Any]:
         "counters": [[shown(key), n] for key, n in counters.odd[:_MAX_COUNTS]],
         "without_size": counters.without_size,
         "notes": [note for note in [summary.where_arenas_are(profile)] if note],
-        "truncation": shown(profile.truncation or ""),
+        "truncation": shown(profile.truncation or ("the program still runs" if profile.is_running else "")),
         "is_complete": profile.is_complete,
     }
 

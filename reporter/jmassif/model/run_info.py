@@ -27,6 +27,8 @@ def _row(*parts: str) -> str:
 def ending(profile: Profile) -> str:
     """ "exit status 0", "killed by signal 9 (SIGKILL)", …"""
     if not profile.end:
+        if profile.is_running:
+            return "still running"
         return "became another program (exec)" if profile.is_complete else "no end on record: killed, or still running"
     code = profile.end.code
     if profile.end.reason != "signal":
