@@ -195,6 +195,8 @@ def test_another_base_turns_the_sign(fleet: MadeFleet) -> None:
 def test_few_runs_are_said_to_be_too_few(fleet: MadeFleet) -> None:
     out = asked("diff", fleet.database, "--group-by=jetpack", "--where=host=board-0000?").out
     assert "Not enough runs" in " ".join(out.split()) and "too few runs" in out
+    # No test was made, so none has a result.
+    assert "with too few runs to compare" in out and "significan" not in out
 
 
 def test_where_nothing_fits_nothing_is_listed(fleet: MadeFleet) -> None:

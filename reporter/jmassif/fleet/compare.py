@@ -104,6 +104,11 @@ class FleetRow(NamedTuple):
     def has_changed(self) -> bool:
         return any(change and change.is_change for change in self.changes)
 
+    @property
+    def is_compared(self) -> bool:
+        """False: all groups have too few runs."""
+        return any(change and change.interval for change in self.changes)
+
 
 class Outlier(NamedTuple):
     """A run far from its group's median, in the part where it is farthest."""

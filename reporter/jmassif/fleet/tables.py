@@ -3,7 +3,8 @@
 
 import json
 from html import escape
-from itertools import chain, groupby
+from itertools import chain, compress, groupby
+from operator import not_
 from typing import Any, Dict, Iterator, List
 
 from sqlalchemy import bindparam, select
@@ -68,10 +69,13 @@ def headline(found: FleetDifference) -> List[str]:
 def method(found: FleetDifference) -> str:
     """The statistical method, and the runs that are left out."""
     left_out = f" Left out: {count(found.left_out, 'run')} without an end (--incomplete includes them)."
+    test = (
+        f" A change is significant by the Mann-Whitney U test, at {100 * found.level:.6g} % for all {found.compared:,} comparisons"
+        f" together (Holm). From and to: a {100 * (1 - found.level):.6g} % confidence interval of the change."
+    )
     return (
-        f"Changes are of medians, against {found.groups[found.base].label}. A change is significant by the Mann-Whitney U test, at"
-        f" {100 * found.level:.6g} % for all {found.compared:,} comparisons together (Holm). From and to: a"
-        f" {100 * (1 - found.level):.6g} % confidence interval of the change. Spread: between the quartiles.{left_out * (found.left_out > 0)}"
+        f"Changes are of medians, against {found.groups[found.base].label}.{test * (found.compared > 0)} Spread: between the"
+        f" quartiles.{left_out * (found.left_out > 0)}"
     )
 
 
@@ -168,10 +172,13 @@ def write_tables(found: FleetDifference, is_all: bool, is_markdown: bool) -> Ite
         yield from [*[""] * (at > 0), *([escaped(text)] if is_markdown else paragraph(text))]
     for view, group in groupby(found.rows, lambda row: row.view):
         of_view = list(group)
-        some = [row for row in of_view if is_all or row.has_changed or view == TOTAL]
-        same = len(of_view) - len(some)
+        is_shown = [is_all or row.has_changed or view == TOTAL for row in of_view]
+        some = list(compress(of_view, is_shown))
+        same = list(compress(of_view, map(not_, is_shown)))
         lines = [line for row in some for line in _lines(found, row)]
-        left_out = f"{same} without a significant difference" if same else ""
+        n_compared = sum(row.is_compared for row in same)
+        known = {"without a significant difference": n_compared, "with too few runs to compare": len(same) - n_compared}
+        left_out = ", ".join(f"{n} {which}" for which, n in known.items() if n)
         yield from section(_TITLES[view], _HEADS, lines, left_out, ">")
     heads = ["", "group", "bytes", "group's median", "part", "trace"], ["", *(group.label for group in found.groups)]
     titles = "Outliers", "Facts that differ between most runs of the groups"
