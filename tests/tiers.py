@@ -2,7 +2,7 @@
 """Which test runs when: the one place that says so.
 
 Each tier contains the one before it. smoke: before every commit; fast: before every push; full: `./bootstrap check` and CI;
-long: now and then, by hand. docs/contributing.md has the commands and durations.
+long: now and then, by hand. docs/contributing.md has the commands.
 """
 
 from fnmatch import fnmatchcase
