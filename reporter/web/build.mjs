@@ -17,13 +17,15 @@ if (!target) {
 
 const result = await build({
     absWorkingDir: here,
-    entryPoints: { page: 'src/main.js', fleet: 'src/fleet.js' },
+    entryPoints: { page: 'src/main.tsx', fleet: 'src/fleet.js' },
     outdir: 'out',
     bundle: true,
     minify: true,
     write: false,
     metafile: true,
     format: 'iife',
+    jsx: 'automatic',
+    jsxImportSource: 'preact',
     target: ['chrome103', 'firefox113', 'safari16.4'],
     charset: 'utf8',
     legalComments: 'none',

@@ -152,19 +152,20 @@ def visit(
     height: int = 900,
     scheme: str = "light",
     before: str = "",
-    unfold: bool = True,
+    tabs: bool = True,
     throttle: int = 1,
     fragment: str = "",
     timeout: float = 300,
 ) -> Visit:
-    """`before` is a script that runs before the page's own; `throttle` is how many times slower the processor is."""
+    """`before` is a script that runs before the page's own; `throttle` is how many times slower the processor is; `tabs`: each
+    is opened at first, and again where a step needs it."""
     SCREENSHOTS.mkdir(parents=True, exist_ok=True)
     plan = {
         "page": str(page),
         "viewport": {"width": width, "height": height},
         "scheme": scheme,
         "before": before,
-        "unfold": unfold,
+        "tabs": tabs,
         "throttle": throttle,
         "fragment": fragment,
         "steps": steps,
@@ -179,11 +180,11 @@ def look(
     width: int = 1280,
     height: int = 900,
     scheme: str = "light",
-    unfold: bool = True,
+    tabs: bool = True,
     fragment: str = "",
 ) -> List[Any]:
     """visit(), of a page that gives no trouble; what the steps returned."""
-    visited = visit(page, *steps, width=width, height=height, scheme=scheme, unfold=unfold, fragment=fragment)
+    visited = visit(page, *steps, width=width, height=height, scheme=scheme, tabs=tabs, fragment=fragment)
     assert visited.trouble == []
     return visited.results
 

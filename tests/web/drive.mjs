@@ -2,9 +2,10 @@
 //
 // usage: node drive.mjs NODE_MODULES CHROMIUM
 // Opens pages in Chromium, one browser for all, each page in a context of its own. A line of JSON on standard input is a visit:
-// {page, viewport, scheme, before, unfold, throttle, fragment, steps: [[name, …arguments]]}; `page` is a path, or an address
-// below which it may ask for more, `fragment` follows its "#"; `before` is a script that runs before the page's own; `unfold`
-// opens all sections first, as a reader does; `throttle` is how many times slower the processor is.
+// {page, viewport, scheme, before, tabs, throttle, fragment, steps: [[name, …arguments]]}; `page` is a path, or an address
+// below which it may ask for more, `fragment` follows its "#"; `before` is a script that runs before the page's own; `tabs`:
+// each is opened once at first, and a step on an element in another tab opens that, as a reader does; `throttle` is how many
+// times slower the processor is.
 // A line of JSON on standard output is its result: what each step returned, and all that the page should never do (errors,
 // warnings, requests, dialogs), or the error that ended the visit. The driver ends with its standard input.
 
@@ -56,6 +57,9 @@ async function open(plan) {
     if (plan.before) await page.addInitScript(plan.before);
     return { context, page, trouble, url: plan.fragment ? `${url}#${plan.fragment}` : url };
 }
+
+/** Names of steps whose first argument is no selector. */
+const ANYWHERE = ['append', 'until', 'evaluate', 'back', 'forward', 'fragment', 'counted', 'axe', 'keys', 'media', 'pdf', 'focused', 'screenshot'];
 
 const stepsOf = (context, page) => {
     // The page has done what was asked of it. A <details> tells that it was opened in a task of its own: also after those.
@@ -168,13 +172,20 @@ const stepsOf = (context, page) => {
         focused: () => page.evaluate('document.activeElement.getAttribute("aria-label") || document.activeElement.innerText'),
         screenshot: (path, fullPage = false) => page.screenshot({ path, fullPage }).then(() => null),
     };
-    return { ready, steps };
+    /** Opens the tab that an element is in, if another one is open. */
+    const reveal = async (selector) => {
+        const found = page.locator(selector).first();
+        if (!(await found.count())) return;
+        const tab = await found.evaluate((element) => element.closest('[role=tabpanel][hidden]')?.getAttribute('aria-labelledby'));
+        if (tab) await steps.click(`#${tab}`);
+    };
+    return { ready, steps, reveal };
 };
 
 async function visit(plan) {
     const { context, page, trouble, url } = await open(plan);
     try {
-        const { ready, steps } = stepsOf(context, page);
+        const { ready, steps, reveal } = stepsOf(context, page);
         const begin = Date.now();
         if (plan.throttle > 1) await (await context.newCDPSession(page)).send('Emulation.setCPUThrottlingRate', { rate: plan.throttle });
         await page.goto(url);
@@ -182,9 +193,13 @@ async function visit(plan) {
         const opened = Date.now() - begin;
         // The clipboard is the browser's, not the context's.
         await page.evaluate(() => navigator.clipboard.writeText(''));
-        if (plan.unfold && (await page.locator('#unfold').count())) await steps.click('#unfold');
+        const tabs = plan.tabs ? await page.locator('[role=tab]').evaluateAll((found) => found.map(({ id }) => `#${id}`)) : [];
+        for (const tab of [...tabs, ...tabs.slice(0, 1)]) await steps.click(tab);
         const results = [];
-        for (const [name, ...parameters] of plan.steps) results.push((await steps[name](...parameters)) ?? null);
+        for (const [name, ...parameters] of plan.steps) {
+            if (plan.tabs && !ANYWHERE.includes(name)) await reveal(parameters[0]);
+            results.push((await steps[name](...parameters)) ?? null);
+        }
         trouble.push(...(await page.evaluate('window.violations')).map((violation) => `violation: ${violation}`));
         return { results, trouble, opened };
     } finally {

@@ -11,9 +11,9 @@ from tests.web.pages import Page
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("unfold", [False, True])
-def test_a_page_is_clean(training: Page, scheme: str, unfold: bool) -> None:
-    visited = visit(training.path, ["axe"], scheme=scheme, unfold=unfold)
+@pytest.mark.parametrize("tabs", [False, True])
+def test_a_page_is_clean(training: Page, scheme: str, tabs: bool) -> None:
+    visited = visit(training.path, ["axe"], scheme=scheme, tabs=tabs)
     assert visited.results[0] == []
 
 
@@ -46,5 +46,5 @@ def test_a_page_with_a_stack_the_filter_and_the_steps_is_clean(tmp_path: Path) -
 
 def test_axe_finds_what_is_wrong(training: Page) -> None:
     wrong = "document.querySelector('main').append(document.createElement('button')), null"
-    visited = visit(training.path, ["evaluate", wrong], ["axe"], unfold=False)
+    visited = visit(training.path, ["evaluate", wrong], ["axe"], tabs=False)
     assert any(found.startswith("button-name: ") for found in visited.results[1])

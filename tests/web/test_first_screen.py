@@ -63,7 +63,7 @@ def test_a_run_that_failed_opens_with_why(failed: Shown, name: str, width: int, 
         width=width,
         height=height,
         scheme=scheme,
-        unfold=False,
+        tabs=False,
     )
     assert tops == sorted(tops) and tops[0] >= 0
     # The findings; and, where there is room, that the timeline begins.
@@ -82,7 +82,7 @@ def test_all_but_the_timeline_is_folded_and_not_made_before_it_is_opened(failed:
         ["evaluate", open_],
         ["rows", "#owners tbody"],
         ["texts", "section:not([hidden]) > details > summary > .quiet"],
-        unfold=False,
+        tabs=False,
     )
     assert set(before) == {0} and len(before) > 10 and first == []
     assert after == ["owners"] and rows
@@ -95,7 +95,7 @@ def test_what_happened_leads_to_its_arithmetic(failed: Shown) -> None:
         ["click", "#headline .verdict a"],
         ["evaluate", "location.hash"],
         ["text", ".incident .arithmetic"],
-        unfold=False,
+        tabs=False,
     )
     assert hash_ == "#out-of-memory" and seen
 
@@ -109,7 +109,7 @@ def test_the_ladder_is_the_reports_and_adds_up(training: Page) -> None:
         ["attributes", "#headline .ladder tbody tr", "data-bytes"],
         ["texts", "#headline .ladder tbody td"],
         ["evaluate", "[...document.querySelectorAll('#headline .stack-bar span')].map((e) => +e.style.flexGrow)"],
-        unfold=False,
+        tabs=False,
     )
     assert list(map(int, bytes_)) == [rung.bytes for rung in ladder.rungs]
     assert labels == [row.label.strip() for row in rows_of(report.run.is_pytorch, ladder).rows]
@@ -136,7 +136,7 @@ def test_a_run_that_died_of_a_failure_is_shown_at_that_moment(tmp_path: Path) ->
         ["text", "#headline .alarm"],
         ["text", "#chosen"],
         ["text", "#headline .largest caption"],
-        unfold=False,
+        tabs=False,
     )
     assert "OUT OF MEMORY" in alarm and alarm.endswith("Details")
     assert chosen.startswith(f"snapshot {report.moment.snapshot}, ") and "at the failure" in caption
@@ -167,7 +167,7 @@ def test_groups_have_one_colour_on_the_whole_page(failed: Shown) -> None:
 
 def test_a_run_that_went_well_has_no_banner(tmp_path: Path) -> None:
     trace = small_training_run()
-    (n_alarms,) = look(write_page(tmp_path, trace.save(tmp_path)), ["count", "#headline .alarm"], unfold=False)
+    (n_alarms,) = look(write_page(tmp_path, trace.save(tmp_path)), ["count", "#headline .alarm"], tabs=False)
     assert n_alarms == (report_of(trace.load()).outcome.severity == ALARM)
 
 
@@ -177,7 +177,7 @@ def test_each_process_has_a_headline_of_its_own(forking: Page) -> None:
         ["text", "#headline .first:not([hidden])"],
         ["choose", ".bar select", {"index": 1}],
         ["text", "#headline .first:not([hidden])"],
-        unfold=False,
+        tabs=False,
     )
     assert "3 processes" in together and "3 processes" not in single
     assert any(verdict(report_of(profile)) in single for profile in forking.profiles)
@@ -191,7 +191,7 @@ def test_hostile_names_are_text_on_the_first_screen(tmp_path: Path) -> None:
         write_page(tmp_path, trace.save(tmp_path)),
         ["text", "#headline .largest"],
         ["evaluate", "String(window.hit)"],
-        unfold=False,
+        tabs=False,
     )
     assert "<img src=x onerror=window.hit=1>" in text and hit == "undefined" and len(text) < 2000
 
@@ -200,7 +200,7 @@ def test_the_headline_is_read_within_a_second_on_a_slow_machine(real: Page) -> N
     """Four times slower than this one. What else runs here must not count: the best of ten, and mostly the first."""
     best = 1e9
     for _ in range(10):
-        visited = visit(real.path, ["evaluate", "window.painted"], before=PAINTED, unfold=False, throttle=4)
+        visited = visit(real.path, ["evaluate", "window.painted"], before=PAINTED, tabs=False, throttle=4)
         assert visited.trouble == [] and visited.results[0]
         best = min(best, max(visited.results[0]))
         if best <= 1000:

@@ -641,7 +641,7 @@ def test_a_reader_with_keys_alone_gets_everywhere(real: Page) -> None:
         ["press", "#snapshots > details > summary", "Enter"],
         ["press", "#snapshots tbody tr:nth-child(1)", "Enter"],
         ["text", "#chosen"],
-        unfold=False,
+        tabs=False,
     )
     assert results[1] == "Skip to the report" and results[3] == "#headline" and results[5]
     assert results[8].startswith(f"snapshot {first.id}, {moment(first.time, 'ms')}: ")

@@ -65,10 +65,10 @@ def test_a_view_opened_in_another_browser_is_the_same(page: Path) -> None:
         ["fragment"],
         ["evaluate", SEEN],
         ["evaluate", "document.querySelector('#copy-link').click(), navigator.clipboard.readText()"],
-        unfold=False,
+        tabs=False,
     )
     again, kept, rows = look(
-        page, ["evaluate", SEEN], ["fragment"], ["count", "#lines tbody tr"], unfold=False, fragment=fragment
+        page, ["evaluate", SEEN], ["fragment"], ["count", "#lines tbody tr"], tabs=False, fragment=fragment
     )
     assert again == seen and kept == fragment
     assert rows == 10  # of the lines 10 to 19
@@ -80,7 +80,7 @@ def test_a_view_of_a_server_has_its_token_and_is_the_same(trace: Path) -> None:
     copied = ["evaluate", "document.querySelector('#copy-link').click(), navigator.clipboard.readText()"]
     try:
         *_, fragment, seen, link = look(
-            served.address, *CHOICES, ["fragment"], ["evaluate", SEEN], copied, unfold=False
+            served.address, *CHOICES, ["fragment"], ["evaluate", SEEN], copied, tabs=False
         )
         found = look(
             served.address,
@@ -88,7 +88,7 @@ def test_a_view_of_a_server_has_its_token_and_is_the_same(trace: Path) -> None:
             ["evaluate", "location.href"],
             ["attributes", "meta[name=served]", "content"],
             fragment=fragment,
-            unfold=False,
+            tabs=False,
         )
         status, _, _ = served.get("/" + "#" + fragment)
     finally:
@@ -110,7 +110,7 @@ def test_the_stack_of_a_block_is_shown_again(tmp_path: Path) -> None:
     chosen: List[Any] = [["click", "#blocks tbody tr:nth-child(3)"], ["fragment"], ["evaluate", SEEN], frames]
     _, fragment, seen, stack, *_, rest, address = look(page, *chosen, ["click", ".chip"], frames, ["fragment"])
     assert stack == ["take_2 (a.c:2)", "main (m.c:1)"] and rest == [] and "place" not in parts(address)
-    assert look(page, ["evaluate", SEEN], frames, fragment=fragment, unfold=False) == [seen, stack]
+    assert look(page, ["evaluate", SEEN], frames, fragment=fragment, tabs=False) == [seen, stack]
 
 
 def test_a_pointer_that_went_down_elsewhere_chooses_no_block(tmp_path: Path) -> None:
@@ -133,7 +133,7 @@ def test_a_pointer_that_went_down_elsewhere_chooses_no_block(tmp_path: Path) -> 
 
 
 def test_the_address_is_readable(page: Path) -> None:
-    *_, fragment = look(page, *CHOICES, ["fragment"], unfold=False)
+    *_, fragment = look(page, *CHOICES, ["fragment"], tabs=False)
     told = parts(fragment)
     assert (told["at"], told["owner"], told["calls.order"], told["calls.fold"]) == (
         "2",
@@ -152,7 +152,7 @@ def test_a_page_as_it_opens_has_no_fragment(page: Path) -> None:
         ["click", "[aria-label='Previous snapshot']"],
         ["click", "[aria-label='Next snapshot']"],
         ["evaluate", "location.href"],
-        unfold=False,
+        tabs=False,
     )[1:]
     assert address.endswith("report.html") and not there
 
@@ -165,10 +165,10 @@ def test_a_comparison_is_in_the_address(page: Path) -> None:
         ["fragment"],
         ["text", "#chosen"],
         ["text", ".comparison"],
-        unfold=False,
+        tabs=False,
     )
     assert "with" in parts(fragment) and both.startswith("vs. ")
-    again = look(page, ["text", "#chosen"], ["text", ".comparison"], fragment=fragment, unfold=False)
+    again = look(page, ["text", "#chosen"], ["text", ".comparison"], fragment=fragment, tabs=False)
     assert again == [chosen, both]
 
 
@@ -189,7 +189,7 @@ def test_back_and_forward_lead_through_the_choices(page: Path) -> None:
         ["forward"],
         said,
         ["fragment"],
-        unfold=False,
+        tabs=False,
     )
     assert len({start, one, two}) == 3
     assert (back, further, forth) == (one, start, one) and "at" in parts(narrowed)
@@ -209,7 +209,7 @@ def test_back_undoes_a_setting_and_what_the_tree_is_narrowed_to(page: Path) -> N
         ["back"],
         order,
         fragment="open=calls,owners",
-        unfold=False,
+        tabs=False,
     )
     assert [results[i] for i in (1, 3, 5, 6, 8)] == ["python", 1, 0, "python", "top-down"]
 
@@ -226,7 +226,7 @@ def test_typing_makes_no_steps(page: Path) -> None:
         typed,
         ["fragment"],
         fragment="open=lines",
-        unfold=False,
+        tabs=False,
     )
     assert before == after and parts(fragment)["lines.filter-python-lines"] == "run"
 
@@ -240,7 +240,7 @@ def test_a_link_to_a_section_keeps_the_view(page: Path) -> None:
         ["count", "#libraries details[open]"],
         ["fragment"],
         fragment="at=2&open=owners",
-        unfold=False,
+        tabs=False,
     )
     assert "snapshot 2" in said and still == said and seen == 1
     assert fragment.startswith("libraries&") and parts(fragment)["at"] == "2"
@@ -248,7 +248,7 @@ def test_a_link_to_a_section_keeps_the_view(page: Path) -> None:
 
 def test_an_address_leads_to_its_section(page: Path) -> None:
     top = ["evaluate", "document.querySelector('#calls').getBoundingClientRect().top"]
-    (found,) = look(page, top, unfold=False, fragment="calls&open=owners,lines,libraries", height=600)
+    (found,) = look(page, top, tabs=False, fragment="calls&open=owners,lines,libraries", height=600)
     assert 0 <= found < 120  # below the bar
 
 
@@ -277,13 +277,13 @@ def test_what_an_address_asks_for_in_vain_is_passed_over(page: Path) -> None:
     steps: List[List[Any]] = []
     for fragment in HOSTILE:
         steps += [["evaluate", f"location.hash = {fragment!r}, null"], ["until", "true", 5000], *SHOWN]
-    found = look(page, *SHOWN, *steps, unfold=False)
+    found = look(page, *SHOWN, *steps, tabs=False)
     n = len(SHOWN)
     for i, fragment in enumerate(HOSTILE):
         at = n + i * (n + 2) + 2
         assert found[at : at + n] == found[:n], fragment
     assert found[1:n] == [0, 0, 0]
-    assert look(page, *SHOWN, unfold=False, fragment="&".join(HOSTILE[:8])) == found[:n]
+    assert look(page, *SHOWN, tabs=False, fragment="&".join(HOSTILE[:8])) == found[:n]
 
 
 def test_each_process_has_its_address(forking: Page) -> None:
@@ -294,7 +294,7 @@ def test_each_process_has_its_address(forking: Page) -> None:
         ["click", "[aria-label='Next snapshot']"],
         ["fragment"],
         ["evaluate", SEEN],
-        unfold=False,
+        tabs=False,
     )
     pids = {profile.manifest["pid"] for profile in forking.profiles}
     assert parts(fragment)["process"] in pids
@@ -303,7 +303,7 @@ def test_each_process_has_its_address(forking: Page) -> None:
         ["evaluate", SEEN],
         ["count", "#headline > .first:not([hidden])"],
         fragment=fragment,
-        unfold=False,
+        tabs=False,
     )
     assert again == seen and headlines == 1
 
@@ -314,10 +314,10 @@ def test_the_sum_of_processes_names_whose_moment_it_is(forking: Page) -> None:
         ["click", "[aria-label='Previous snapshot']"],
         ["fragment"],
         ["evaluate", SEEN],
-        unfold=False,
+        tabs=False,
     )
     assert "-of-" in parts(fragment)["at"]
-    assert look(forking.path, ["evaluate", SEEN], fragment=fragment, unfold=False) == [seen]
+    assert look(forking.path, ["evaluate", SEEN], fragment=fragment, tabs=False) == [seen]
 
 
 def test_a_real_runs_view_is_the_same_elsewhere(training: Page) -> None:
@@ -343,7 +343,7 @@ def test_a_real_runs_view_is_the_same_elsewhere(training: Page) -> None:
         ["until", "document.querySelector('.chip')?.innerText.includes('allocated by')", 20000],
         ["evaluate", TREE],
         fragment=fragment,
-        unfold=False,
+        tabs=False,
     )
     assert again == seen and tree_again == tree
 

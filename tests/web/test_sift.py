@@ -114,10 +114,10 @@ def test_the_whole_is_shown_again_and_the_address_tells(page: Path) -> None:
         OWNERS,
         ["evaluate", "document.querySelectorAll('.whole:not([hidden])').length"],
         fragment="open=owners,leaks",
-        unfold=False,
+        tabs=False,
     )
     assert before == after != seen and back == 0 and "only=forward" in fragment
-    again, noted = look(page, OWNERS, ["text", "#leaks .whole"], fragment=fragment, unfold=False)
+    again, noted = look(page, OWNERS, ["text", "#leaks .whole"], fragment=fragment, tabs=False)
     assert again == seen and noted == "Not filtered"
 
 

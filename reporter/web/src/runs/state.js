@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// The reader's choices as words of an address: "at=12&with=start&owner=tensor&open=owners,calls". The words
+// The reader's choices as words of an address: "at=12&with=start&owner=tensor&tab=by-owner". The words
 // are names and numbers that stay the same when the page is made anew; what is as the page has it anyway is left out. An address may
 // come from anybody and be of another page: what it names and is not here is passed over.
 
@@ -114,6 +114,8 @@ export function stateOf(page) {
     if (filter.only) state.set('only', filter.only);
     if (filter.except) state.set('except', filter.except);
     if (run.head.filter && !filter.isGiven) state.set('given', 'no');
+    if (page.tab) state.set('tab', page.tab);
+    if (page.span) state.set('span', page.span.map(Math.round).join('-'));
     return state;
 }
 
@@ -125,5 +127,7 @@ export function choicesOf(page, state) {
     const named = momentOf(page, run, state.get('with'));
     const against = named ?? (state.get('with') === NONE ? null : first.against);
     const filter = { only: state.get('only') ?? '', except: state.get('except') ?? '', isGiven: state.get('given') !== 'no' };
-    return { run, chosen, against: against === chosen ? null : against, only: onlyOf(run, state), filter: problemOf(filter) || page.data.difference ? NO_FILTER : filter };
+    const [, from, to] = /^(\d{1,15})-(\d{1,15})$/.exec(state.get('span') ?? '') ?? [];
+    const span = from !== undefined && Number(from) < Number(to) ? /** @type {[number, number]} */ ([Number(from), Number(to)]) : null;
+    return { run, chosen, tab: state.get('tab') ?? '', span, against: against === chosen ? null : against, only: onlyOf(run, state), filter: problemOf(filter) || page.data.difference ? NO_FILTER : filter };
 }

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//
+// Opens the page: unpacks the data, and draws it as the address asks.
+
+import './page.css';
+import { render } from 'preact';
+import { Address } from './address.js';
+import { App } from './app.js';
+import { Comparison } from './runs/comparison.js';
+import { type PageData, unpack } from './runs/data.js';
+import { Page } from './runs/page.js';
+import { partsOf } from './runs/parts.js';
+import { Run } from './runs/run.js';
+import { sum } from './runs/sum.js';
+
+function runsOf({ difference, runs, together }: PageData): Run[] {
+    const found = runs.map((run) => (difference ? new Comparison(run, difference) : new Run(partsOf(run))));
+    if (together) found.unshift(sum(found, together));
+    return found;
+}
+
+async function open(place: HTMLElement) {
+    const data = await unpack(document.getElementById('data')?.textContent ?? '');
+    const page = new Page(data, runsOf(data));
+    const address = new Address(page);
+    address.choose();
+    address.follow();
+    const renew = async (text: string) => {
+        const next = await unpack(text);
+        address.quietly();
+        page.renew(next, runsOf(next));
+    };
+    const parts = () => [...document.querySelectorAll('#headline > .first')];
+    const follow = () => parts().forEach((part, i) => part.toggleAttribute('hidden', page.runs.length > 1 && page.runs[i] !== page.whole));
+    page.onChange(follow);
+    follow();
+    const rest = place.appendChild(document.createElement('div'));
+    render(<App page={page} address={address} renew={renew} />, rest);
+    document.querySelector('footer')?.prepend(Object.assign(document.createElement('p'), { textContent: `Made by ${data.generator}.` }));
+}
+
+const place = document.getElementById('page');
+if (place) {
+    open(place).catch((error) => {
+        const said = Object.assign(document.createElement('p'), { className: 'problem', textContent: `The rest of this page cannot be shown: ${error}` });
+        said.setAttribute('role', 'alert');
+        place.append(said);
+        console.error(error);
+    });
+}

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//
+// The tabs of the page and the views in each. A view is an object {id, title, View}, with `isWhole` and `fits` if it wants them:
+//
+//     id, title   the section's anchor in addresses (letters and hyphens), and its heading
+//     View        a component ({page}) => JSX. It is made when its tab is opened first, drawn again after each change of the page
+//                 while its tab is open, and made anew (by its key) for another run, so it may keep what it computed of page.run
+//     isWhole     it shows page.whole, whatever the filter leaves
+//     fits(run)   false where a run has nothing to show in it; a tab without a view that fits is not there
+//
+// A setting that an address keeps comes from useSetting(page, 'calls.order', 'top-down') (kept.ts). Of the page it calls what
+// runs/page.ts offers, and registers nowhere. Classes (views/view.js) are the older kind, and stand in the same lists.
+
+import type { ComponentType } from 'preact';
+import type { Difference } from './runs/data.js';
+import type { Page } from './runs/page.js';
+import type { Run } from './runs/run.js';
+import { About } from './views/about.js';
+import { SystemMemory } from './views/balance.js';
+import { Blocks } from './views/blocks.js';
+import { CallersCallees } from './views/callers_callees.js';
+import { Calls } from './views/calls.js';
+import { Changes, compared, Sides } from './views/compared.js';
+import { DeviceMap, Fragmentation } from './views/device.js';
+import { Leaks } from './views/leaks.js';
+import { Libraries } from './views/libraries.js';
+import { Lines } from './views/lines.js';
+import { BlocksOverTime } from './views/lives.js';
+import { Moment } from './views/moment.js';
+import { OutOfMemory } from './views/oom.js';
+import { Others } from './views/others.js';
+import { Owners, Roles, Threads } from './views/owners.js';
+import { Places } from './views/places.js';
+import { Range } from './views/range.js';
+import { Scopes } from './views/scopes.js';
+import { Sizes } from './views/sizes.js';
+import { Snapshots } from './views/snapshots.js';
+import { Temporaries } from './views/temporaries.js';
+import type { ViewClass } from './views/view.js';
+
+export type ComponentView = { id: string; title: string; isWhole?: boolean; fits?: (run: Run) => boolean; View: ComponentType<{ page: Page }> };
+export type AnyView = ComponentView | ViewClass;
+export type Tab = { id: string; title: string; views: AnyView[] };
+
+/** Those of a report of runs. */
+const TABS: Tab[] = [
+    { id: 'by-line', title: 'Lines', views: [Lines, CallersCallees, Temporaries] },
+    { id: 'flame-graph', title: 'Flame graph', views: [Calls, Places] },
+    { id: 'allocations', title: 'Allocations', views: [BlocksOverTime, Blocks, DeviceMap, Fragmentation, Sizes, Range] },
+    { id: 'by-owner', title: 'Owners', views: [Moment, Owners, Roles, Threads, Libraries] },
+    { id: 'leaking', title: 'Leaks', views: [Leaks] },
+    { id: 'failures', title: 'Out of memory', views: [OutOfMemory] },
+    { id: 'system', title: 'System', views: [SystemMemory, Others] },
+    { id: 'run', title: 'Run', views: [About, Snapshots, Scopes] },
+];
+
+const ofComparison = (difference: Difference): Tab[] => [
+    { id: 'changes-by', title: 'Changes', views: difference.views.map(compared) },
+    { id: 'flame-graph', title: 'Flame graph', views: [Calls] },
+    { id: 'run', title: 'Runs', views: [Sides] },
+];
+
+/** Views above the tabs. */
+export const above = (page: Page): AnyView[] => (page.data.difference ? [Changes] : []);
+
+export const runOf = (page: Page, view: AnyView) => (view.isWhole ? page.whole : page.run);
+export const fits = (page: Page, view: AnyView) => view.fits?.(runOf(page, view)) ?? true;
+
+/** Those that have something to show. */
+export const tabsOf = (page: Page) => (page.data.difference ? ofComparison(page.data.difference) : TABS).filter(({ views }) => views.some((view) => fits(page, view)));
+
+/** The open tab: another run may not have the one that was chosen. */
+export function openTab(page: Page): string {
+    const tabs = tabsOf(page);
+    return (tabs.find(({ id }) => id === page.tab) ?? tabs[0])?.id ?? '';
+}
