@@ -10,19 +10,20 @@ from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from jmassif.analysis.device_memory import Layout, Segment
 from jmassif.analysis.moments import main_peak, select
-from jmassif.analysis.other_tools import Counted
+from jmassif.analysis.other_tools import ALLOCATED_OWNERS, Counted
 from jmassif.analysis.processes import JobReport
 from jmassif.analysis.sizes import Histogram, NamedSizes
-from jmassif.analysis.summary import ALARM, NOTE, Incident, LeakedPlace, Report, build_report, moment_of
+from jmassif.analysis.summary import Incident, LeakedPlace, Report, build_report, moment_of
 from jmassif.attribution.blame import base_name
 from jmassif.attribution.names import NO_TENSOR, Names
 from jmassif.html.cells import NO_LINE, OTHERS, Cells, Columns, Index, cells, index_of, shown, source_around
+from jmassif.html.first import about_run, reports, statements_data
 from jmassif.model.records import GROUPS, HANDLE_KINDS, KINDS, PEAKS, ROLES, Growth, growth_by_side, side_of
 from jmassif.model.run import Profile
 from jmassif.model.run_info import counted, was_short
 from jmassif.render import summary
 from jmassif.render.failures import arithmetic, reason
-from jmassif.render.job import Statement, statements
+from jmassif.render.job import statements
 from jmassif.render.sources import Sources
 from jmassif.render.system import BALANCE, doubts, overlay_sentence
 from jmassif.render.words import NOT_COUNTED, OWNERS
@@ -375,7 +376,12 @@ def cells_data(
     return {
         "kinds": [{"name": kind, "side": side_of(kind) or "", "is_handle": kind in HANDLE_KINDS} for kind in kinds],
         "owners": [
-            {"name": owner, "group": profile.group_of.get(owner, "other"), "about": OWNERS.get(owner, "")}
+            {
+                "name": owner,
+                "group": profile.group_of.get(owner, "other"),
+                "about": OWNERS.get(owner, ""),
+                "is_tensors": owner in ALLOCATED_OWNERS,
+            }
             for owner in owners
         ],
         "groups": list(GROUPS + ("other",)),
@@ -535,22 +541,6 @@ def report_of(profile: Profile) -> Report:
     return build_report(profile, moment_of(profile, names, None), names)
 
 
-def said_of(report: Report) -> List[Statement]:
-    if not report.profile.snapshots:
-        return [Statement("verdict", NOTE, "No memory is on record here.")]
-    severity = ALARM if report.outcome.severity == ALARM else NOTE
-    said = [Statement("verdict", severity, summary.verdict(report))]
-    said += [Statement("remark", each.severity, each.text) for each in summary.remarks(report)]
-    said += [
-        Statement("moment", NOTE, text) for text in (summary.filtered(report), summary.other_moment(report)) if text
-    ]
-    return said + [Statement("finding", NOTE, each.text) for each in summary.findings(report)]
-
-
-def _summary(said: Sequence[Statement]) -> List[Dict[str, str]]:
-    return [dict(each._asdict(), text=shown(each.text)) for each in said]
-
-
 def together(made: JobReport) -> Dict[str, Any]:
     """The sum of a job's processes over time, on the common clock."""
     job, rows = made.job, made.job.timeline()
@@ -558,7 +548,7 @@ def together(made: JobReport) -> Dict[str, Any]:
     kept = _fullest(totals)
     peaks = {which: job.peak(which) for which in PEAKS}
     return {
-        "summary": _summary(statements(made)),
+        "summary": statements_data(statements(made)),
         "no_clock": shown(job.no_clock),
         "time": [rows[row].time for row in kept],
         "host": [rows[row].host for row in kept],
@@ -586,6 +576,7 @@ def run_data(
     """
     profile, names, columns = report.profile, report.names, Columns()
     found = cells(profile, names, share, has_parent)
+    moments = _moments(report, found, columns)
     head: Dict[str, Any] = {
         "offset": offset,
         "pid": shown(profile.manifest.get("pid", "")),
@@ -595,7 +586,9 @@ def run_data(
         "is_discrete": profile.is_discrete,
         "end_time": profile.end.time if profile.end else None,
         "board_bytes": profile.number("mem-total-bytes"),
-        "summary": _summary(said_of(report)),
+        "about": about_run(report),
+        "reports": reports(report, moments["at"], sources),
+        "is_pytorch": report.run.is_pytorch,
         "leaks": _leaks(report),
         "temporaries": [
             {**_fields(row, "temporaries blocks bytes"), "site": shown(row.label)} for row in report.temporaries
@@ -607,7 +600,7 @@ def run_data(
         "overlay": overlay_sentence(report.overlay, profile.time_unit) if report.overlay else "",
         "oom": oom(report),
         **cells_data(profile, names, found, sources, columns),
-        **_moments(report, found, columns),
+        **moments,
         **events(profile),
         **scopes(report),
         **_blocks(report, found, share, columns),

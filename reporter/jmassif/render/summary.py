@@ -50,7 +50,7 @@ def ending(outcome: Outcome) -> str:
     }.get(outcome.end, f"exit status {outcome.code}")
 
 
-def _of_pool(report: Report, n_bytes: int) -> str:
+def of_pool(report: Report, n_bytes: int) -> str:
     """ " of the board's 4.00 GiB": the fullest of the pools that hold all that the verdict counts."""
     space = report.wholes[0].space
     counted = {space} if space else set(report.run.sides)
@@ -99,7 +99,7 @@ def verdict(report: Report) -> str:
         return f"No memory on record; {end}"
     space = f" of {report.wholes[0].space} memory" if report.wholes[0].space else ""
     when = moment(report.peak.time, unit)
-    return f"Peak {size(report.peak.bytes)}{space}{_of_pool(report, report.peak.bytes)}, after {when}; {end}"
+    return f"Peak {size(report.peak.bytes)}{space}{of_pool(report, report.peak.bytes)}, after {when}; {end}"
 
 
 class Remark(NamedTuple):

@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The first screen: what the Report says at the moments that have a name, for the page's script, and as markup.
+
+The markup is in the page before its script and its data: readable while these load. Without scripts it has the ladder and the
+largest lines too. Every text is escaped here.
+"""
+
+from html import escape
+from typing import Any, Dict, List, Optional, Sequence, Tuple
+
+from jmassif.analysis.moments import select
+from jmassif.analysis.processes import JobReport
+from jmassif.analysis.summary import ALARM, NOTE, Ladder, Report, build_report
+from jmassif.html.cells import shown
+from jmassif.render import summary
+from jmassif.render.job import Statement, statements
+from jmassif.render.ladder import footnote, has_steps, rows_of as ladder_rows, title_of
+from jmassif.render.sources import Sources
+from jmassif.render.words import GROUP_NAMES
+from jmassif.units import moment, size
+
+
+def said_of(report: Report) -> List[Statement]:
+    if not report.profile.snapshots:
+        return [Statement("verdict", NOTE, "No memory is on record here.")]
+    severity = ALARM if report.outcome.severity == ALARM else NOTE
+    said = [Statement("verdict", severity, summary.verdict(report))]
+    said += [Statement("remark", each.severity, each.text) for each in summary.remarks(report)]
+    said += [
+        Statement("moment", NOTE, text) for text in (summary.filtered(report), summary.other_moment(report)) if text
+    ]
+    return said + [Statement("finding", NOTE, each.text) for each in summary.findings(report)]
+
+
+def statements_data(said: Sequence[Statement]) -> List[Dict[str, str]]:
+    return [dict(each._asdict(), text=shown(each.text)) for each in said]
+
+
+_LINES_SHOWN = 6
+# The groups of owners behind rungs; other rungs are not the program's.
+_GROUP_OF = {"cache": "cached", "own": "yours", "own-code": "yours", "allocated": "yours"}
+
+
+def group_of_rung(key: str) -> str:
+    """ "others" for what is not the program's."""
+    group = _GROUP_OF.get(key, key)
+    return group if group in GROUP_NAMES else "others"
+
+
+def when(report: Report) -> str:
+    at = moment(report.moment.time, report.run.time_unit)
+    return f"peak, at {at}" if report.moment.is_peak else f"at {report.moment.name}, {at}"
+
+
+def capacity(report: Report) -> str:
+    """ "of the board's 4.00 GiB"; "" where that is no concern."""
+    return summary.of_pool(report, report.wholes[0].bytes).strip()
+
+
+def about_run(report: Report) -> str:
+    """ "exit status 0 · 2.26 s · Jetson Nano" """
+    profile = report.profile
+    facts = [summary.ending(report.outcome), moment(profile.last_time, profile.time_unit)]
+    return " · ".join(facts + [shown(profile.manifest[key]) for key in ("board",) if profile.manifest.get(key)])
+
+
+def lines_shown(report: Report, sources: Optional[Sources]) -> List[Dict[str, Any]]:
+    """The largest lines, with their source text where it may be shown."""
+    space = report.wholes[0].space
+    rows = [row for row in report.lines[:_LINES_SHOWN] if row.usage.on(space)]
+    return [
+        {
+            "label": shown(row.label),
+            "path": shown(row.path),
+            "tensors": row.tensors,
+            "cache": row.cache,
+            "source": shown(sources.line(row.path, row.number)) if sources and row.path else "",
+            "total": row.usage.on(space),
+        }
+        for row in rows
+    ]
+
+
+def _ladder(report: Report, ladder: Ladder) -> Dict[str, Any]:
+    is_pytorch = report.run.is_pytorch
+    rows = zip(ladder.rungs, ladder_rows(is_pytorch, ladder).rows)
+    return {
+        "pool": ladder.pool,
+        "title": title_of(report, ladder),
+        "note": footnote(is_pytorch, ladder),
+        "rows": [
+            {
+                "key": rung.key,
+                "role": rung.role,
+                "bytes": rung.bytes,
+                "label": shown(row.label),
+                "number": row.number,
+                "group": group_of_rung(rung.key),
+            }
+            for rung, row in rows
+        ],
+    }
+
+
+def _named(report: Report, index: int, sources: Optional[Sources]) -> Dict[str, Any]:
+    """What the first screen says at a moment of the page."""
+    return {
+        "moment": index,
+        "name": report.moment.name,
+        "when": when(report),
+        "capacity": capacity(report),
+        "space": report.wholes[0].space,
+        "figures": [[each.space, each.bytes] for each in report.wholes],
+        "statements": statements_data(said_of(report)),
+        "ladders": [_ladder(report, ladder) for ladder in filter(has_steps, report.ladders)],
+        "lines": lines_shown(report, sources),
+    }
+
+
+def reports(report: Report, at: Dict[str, int], sources: Optional[Sources]) -> List[Dict[str, Any]]:
+    """The report's moment, the peak and the end, each once: the same analyses as for the text."""
+    found = {at["first"]: report}
+    for name in ("peak", "end"):
+        if at[name] >= 0 and at[name] not in found:
+            found[at[name]] = build_report(report.profile, select(report.profile, name), report.names)
+    return [_named(each, index, sources) for index, each in found.items()]
+
+
+# ---- markup ----
+
+_MOST_TEXT = 1500  # names of functions may be of any length
+
+
+def _text(text: str) -> str:
+    return escape(text if len(text) <= _MOST_TEXT else f"{text[:_MOST_TEXT]}…")
+
+
+def _paragraph(said: Statement) -> str:
+    return f'<p class="statement {said.about} {said.severity}" elementtiming="headline">{_text(said.text)}</p>'
+
+
+def _figure(of: Dict[str, Any]) -> str:
+    figures = " ".join(f"<b>{size(n_bytes)}</b> {escape(space)}" for space, n_bytes in of["figures"])
+    return f'<p class="size" elementtiming="headline">{figures} {_text(of["when"])} <span class="quiet">{_text(of["capacity"])}</span></p>'
+
+
+def _table(heads: Sequence[str], rows: Sequence[Sequence[str]], caption: str) -> str:
+    head = "".join(f"<th>{text}</th>" for text in heads)
+    body = "".join(f"<tr>{''.join(f'<td>{_text(text)}</td>' for text in row)}</tr>" for row in rows)
+    return f"<table><caption>{_text(caption)}</caption><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def _of_process(report: Report, sources: Optional[Sources]) -> str:
+    of = _named(report, 0, sources)
+    said = "".join(map(_paragraph, said_of(report)))
+    tables = [
+        _table(("", "MiB"), [(row["label"], f"{row['number']:,}") for row in ladder["rows"]], ladder["title"])
+        for ladder in of["ladders"]
+    ]
+    lines = [(row["label"], size(row["total"]), row["source"]) for row in of["lines"]]
+    tables.append(_table(("line", "total", "source"), lines, f"Largest lines, {of['when']}"))
+    return f"{_figure(of)}{said}<noscript>{''.join(tables)}</noscript>"
+
+
+def first_screen(
+    job: Optional[JobReport], reports_: Sequence[Report], sources: Sequence[Optional[Sources]] = ()
+) -> str:
+    """Of the run with which the page opens: the sum of several processes, else the one."""
+    if job is not None:
+        return "".join(map(_paragraph, statements(job)))
+    return _of_process(reports_[0], sources[0] if sources else None)
