@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Dict, Iterator, List, Set, Tuple
 
 LIST = "docs/architecture.md"
-HALVES = {"jmassif": (".c", ".h", ".def"), "reporter/jmassif": (".py",), "reporter/web/src": (".js", ".mjs")}
+HALVES = {"jmassif": (".c", ".h", ".def"), "reporter/jmassif": (".py",), "reporter/web/src": (".js", ".ts", ".tsx")}
+NO_SOURCE = {"jmassif": "configured.h", "reporter/jmassif": "-", "reporter/web/src": "*.d.ts"}
 USES = {
     "jmassif": r'^\s*#\s*include\s*"(?!pub_tool_|libvex)([^"]+)"',
     # A module's full name in a string is imported later.
@@ -55,7 +56,10 @@ def uses(half: str, file: str, text: str) -> Iterator[Tuple[int, List[str]]]:
         if half == "jmassif":
             yield line, [match[1], re.sub(r"_([a-z]+)\.h$", r".\1", match[1])]  # x_rules.h is made of x.rules
         elif half == "reporter/web/src":
-            yield line, [os.path.normpath(os.path.join(os.path.dirname(file), match[1]))]
+            name = os.path.normpath(os.path.join(os.path.dirname(file), match[1]))
+            yield line, [name] + [
+                re.sub(r"\.js$", suffix, name) for suffix in (".ts", ".tsx", ".d.ts")
+            ]  # as tsc resolves it
         else:
             module = (match[1] or match[3] or "").strip(".").replace(".", "/")
             for name in (match[2] or "").split(","):
@@ -87,7 +91,7 @@ def in_circles(graph: Dict[str, Set[str]]) -> List[str]:
 
 def check(root: Path, half: str, floors: Dict[str, int]) -> Iterator[str]:
     top = root / half
-    paths = sorted(path for path in top.rglob("*") if path.suffix in HALVES[half] and path.name != "configured.h")
+    paths = sorted(path for path in top.rglob("*") if path.suffix in HALVES[half] and not path.match(NO_SOURCE[half]))
     files = {path.relative_to(top).as_posix(): path.read_text("utf-8") for path in paths}
     floor = {file: max((name for name in floors if f"{file}/".startswith(name)), key=len, default="") for file in files}
     module = {file: re.sub(r"\.[ch]$", "", file) for file in files}  # x.c and x.h are one

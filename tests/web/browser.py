@@ -10,7 +10,7 @@ import subprocess
 import tempfile
 import time
 from pathlib import Path
-from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Union
 
 import pytest
 
@@ -43,6 +43,11 @@ def need_page() -> None:
     need_node()
     if not any(map(shutil.which, _BROWSERS)):
         pytest.skip("Chromium is not installed")
+    build_page()
+
+
+def build_page() -> None:
+    """Builds the page's script, and fetches its packages."""
     if not (BUILD / "Makefile").exists() or not (ROOT / ".git").exists():
         pytest.skip("the page is tested from a git checkout with a build tree")
     with lock("page"):
@@ -53,15 +58,19 @@ def need_page() -> None:
             stamp.touch()
 
 
+def bundle(bundled: Path, module: Union[str, Path]) -> Path:
+    """What Node.js can run of a module that imports the page's sources: its file, or its text, which imports from src/."""
+    options = ["--bundle", "--format=esm", "--platform=node", "--log-level=warning", f"--outfile={bundled}"]
+    given, text = ([str(module)], b"") if isinstance(module, Path) else ([], module.encode())
+    subprocess.run(["node_modules/.bin/esbuild", *options, *given], cwd=str(WEB), input=text, check=True)
+    return bundled
+
+
 def in_node(script: str, asked: Any) -> Any:
     """What a module that may import from src/ prints as JSON, given `asked` likewise."""
-    done = subprocess.run(
-        ["node", "--input-type=module", "-e", script],
-        cwd=str(WEB),
-        input=json.dumps(asked).encode(),
-        stdout=subprocess.PIPE,
-        check=True,
-    )
+    with tempfile.TemporaryDirectory() as directory:
+        command = ["node", str(bundle(Path(directory) / "script.mjs", script))]
+        done = subprocess.run(command, input=json.dumps(asked).encode(), stdout=subprocess.PIPE, check=True)
     return json.loads(done.stdout)
 
 

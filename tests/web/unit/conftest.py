@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Tests of the page's sources in Node.js, without a browser and without the page being built."""
+"""Tests of the page's sources in Node.js, without a browser."""
 
 import pytest
 
-from tests.web.browser import need_node
+from tests.web.browser import build_page, need_node
 
 
 @pytest.fixture(scope="session", name="built", autouse=True)
 def fixture_built() -> None:
     need_node()
+    build_page()
