@@ -7,11 +7,15 @@ const LONGEST = 200;
 // Ways to try on a name: two repetitions of any length, and a few choices.
 const MOST = 400 ** 2 * 2 ** 8;
 
-/** @typedef {{pattern: RegExp|null, problem: string}} Pattern one of them; both are nothing for '' */
+/** One of them; both are nothing for ''. */
+export type Pattern = { pattern: RegExp | null; problem: string };
 
-/** How many ways there may be to find a text's end, roughly; Infinity for a repeated group. @param {string} text a regular expression */
-function ways(text) {
-    const plain = text.replace(/\\./gs, 'x').replace(/\[[^\]]*\]/g, 'x').replace(/\(\?(?:<?[=!]|:|<\w+>)/g, '(');
+/** How many ways there may be to find a text's end, roughly; Infinity for a repeated group. */
+function ways(text: string) {
+    const plain = text
+        .replace(/\\./gs, 'x')
+        .replace(/\[[^\]]*\]/g, 'x')
+        .replace(/\(\?(?:<?[=!]|:|<\w+>)/g, '(');
     if (/\)\s*(?:[*+]|\{)/.test(plain) || /\\[1-9k]/.test(text)) return Infinity;
     let depth = 0;
     let found = 1;
@@ -25,8 +29,7 @@ function ways(text) {
     return found;
 }
 
-/** @param {string} text @returns {Pattern} */
-export function patternOf(text) {
+export function patternOf(text: string): Pattern {
     if (!text) return { pattern: null, problem: '' };
     let pattern;
     try {

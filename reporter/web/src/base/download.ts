@@ -4,8 +4,7 @@
 
 import { h } from './dom.js';
 
-/** @param {string} name @param {Blob} blob */
-export function download(name, blob) {
+export function download(name: string, blob: Blob) {
     const url = URL.createObjectURL(blob);
     const link = h('a', { href: url, download: name });
     link.click();

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//
+// Elements without markup: texts come from a trace and are only ever set as text.
+
+export type Child = string | number | Node | null | undefined | false;
+
+/** `properties`: "class", "style", on* and DOM properties; names with a hyphen, and role, are attributes. */
+export function h<T extends keyof HTMLElementTagNameMap>(tag: T, properties: Record<string, unknown> = {}, ...children: Child[]) {
+    const element = document.createElement(tag);
+    for (const [name, value] of Object.entries(properties)) {
+        if (value === undefined || value === null || value === false) continue;
+        if (name === 'class') element.className = String(value);
+        else if (name === 'style') for (const [key, text] of Object.entries(value)) element.style.setProperty(key, String(text));
+        else if (name.includes('-') || ['role', 'for', 'colspan'].includes(name)) element.setAttribute(name, String(value));
+        else Object.assign(element, { [name]: value });
+    }
+    append(element, ...children);
+    return element;
+}
+
+export function append(element: Element, ...children: Child[]) {
+    for (const child of children) {
+        if (child === null || child === undefined || child === false) continue;
+        element.append(typeof child === 'number' ? String(child) : child);
+    }
+}
+
+/** A name that may go on in another line after a slash, and elsewhere only where it must. */
+export function named(name: string) {
+    const element = h('span', { class: 'name' });
+    name.split(/(?<=\/)/).forEach((part, i) => element.append(...(i ? [document.createElement('wbr')] : []), part));
+    return element;
+}
+
+export function replace(element: Element, ...children: Child[]) {
+    element.replaceChildren();
+    append(element, ...children);
+}
+
+/** Attribute with the name of a control's setting in an address: a word for it, unlike all others of its section. */
+export const kept = (name: string) => ({ 'data-keep': name.toLowerCase().replaceAll(/[^a-z]+/g, '-') });
+
+/** A labelled choice; `options`: value and text. */
+export function choice<T extends string>(label: string, options: [T, string][], value: T, onChange: (value: T) => void) {
+    const select = h('select', { ...kept(label), onchange: () => onChange(select.value as T) });
+    for (const [key, text] of options) select.append(h('option', { value: key, selected: key === value }, text));
+    return h('label', { class: 'choice' }, `${label} `, select);
+}
