@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Everything the page knows of a run, as one JSON object and the columns it names.
 
-Its fields are those of RunHead in reporter/web/src/runs/data.js; docs/contributing.md describes the columns. Every text is fit
+Its fields are those of RunHead in reporter/web/src/runs/data.ts; docs/contributing.md describes the columns. Every text is fit
 to be shown and of a bearable length.
 """
 

@@ -172,7 +172,7 @@ function factsTable(head) {
 async function open(place) {
     const data = await unpack(document.getElementById('data')?.textContent ?? '');
     if (!data.fleet) throw new Error('the data is that of another page');
-    const fleet = new Fleet(data.fleet, data.runs[0].column);
+    const fleet = new Fleet(/** @type {FleetHead} */ (data.fleet), data.runs[0].column);
     const distribution = new DistributionView(fleet);
     const choose = (/** @type {number} */ row) => {
         distribution.show(row);
