@@ -3,15 +3,13 @@
 // Memory over time as areas that lie on each other: by owner, kind, group, library, role or process. At the snapshots the
 // areas are exact; between them their sum is, and how it is shared out is interpolated. Beside them, the machine's figures.
 
-import { coloursOf, REST } from './colours.js';
 import { size } from '../base/units.js';
+import { coloursOf, REST } from './colours.js';
+import type { Figure } from './parts.js';
+import type { Dimension, Run } from './run.js';
 
-/** @typedef {import('./run.js').Run} Run */
-/** @typedef {import('./run.js').Dimension} Dimension */
-/** @typedef {import('./parts.js').Figure} Figure */
-
-/** The last sample; null before the first. @param {Figure} figure @param {number} at */
-export function valueAt({ time, bytes }, at) {
+/** The last sample; null before the first. */
+export function valueAt({ time, bytes }: Figure, at: number) {
     let low = 0;
     let high = time.length;
     while (low < high) {
@@ -22,8 +20,8 @@ export function valueAt({ time, bytes }, at) {
     return low ? bytes[low - 1] : null;
 }
 
-/** In words; "" where nothing is known. @param {Run} run @param {number} at */
-export function machineAt(run, at) {
+/** In words; "" where nothing is known. */
+export function machineAt(run: Run, at: number) {
     const known = run.parts.machine.flatMap((figure) => {
         const bytes = valueAt(figure, at);
         return bytes === null ? [] : [`${figure.label} ${size(bytes)}`];
@@ -31,18 +29,19 @@ export function machineAt(run, at) {
     return known.length ? `the machine: ${known.join(', ')}` : '';
 }
 
-/** @typedef {'both'|'host'|'device'} Side */
-/** @typedef {{name: string, colour: string, bytes: Float64Array}} Area bytes by moment */
+export type Side = 'both' | 'host' | 'device';
+/** `bytes`: by moment. */
+export type Area = { name: string; colour: string; bytes: Float64Array };
 
 const MOST_AREAS = 12;
 
-/** A moment's or an outline row's time in one axis, each once. @param {Run} run */
-export function times(run) {
+/** A moment's or an outline row's time in one axis, each once. */
+export function times(run: Run) {
     return Float64Array.from(new Set([...run.moments.map((moment) => moment.time), ...run.outline.time])).sort();
 }
 
-/** The last moment that lies nearest to a time, and among several at one time the peak. @param {Run} run @param {number} at */
-export function nearestMoment(run, at) {
+/** The last moment that lies nearest to a time, and among several at one time the peak. */
+export function nearestMoment(run: Run, at: number) {
     let best = 0;
     for (const moment of run.moments) {
         const [distance, least] = [Math.abs(moment.time - at), Math.abs(run.moments[best].time - at)];
@@ -51,13 +50,16 @@ export function nearestMoment(run, at) {
     return best;
 }
 
-/** The names that matter most, and the rest as one. @param {Run} run @param {Dimension} dimension @param {Side} side @returns {Area[]} the largest first */
-export function areas(run, dimension, side) {
+/** The names that matter most, and the rest as one; the largest first. */
+export function areas(run: Run, dimension: Dimension, side: Side): Area[] {
     const { names } = run.dimension(dimension);
     const series = run.series(dimension, side);
     const weights = series.map((bytes) => bytes.reduce((most, value) => (value > most ? value : most), 0));
     const colours = coloursOf(run, dimension);
-    const order = names.map((_, i) => i).filter((i) => weights[i] > 0).sort((a, b) => weights[b] - weights[a]);
+    const order = names
+        .map((_, i) => i)
+        .filter((i) => weights[i] > 0)
+        .sort((a, b) => weights[b] - weights[a]);
     const found = order.slice(0, MOST_AREAS).map((i) => ({ name: names[i], colour: colours[i], bytes: series[i] }));
     const small = order.slice(MOST_AREAS);
     if (small.length) {
@@ -68,8 +70,8 @@ export function areas(run, dimension, side) {
     return found;
 }
 
-/** Values known at some times, on the straight line between them. @param {Float64Array} x @param {number[]} at ascending @param {Float64Array} values */
-function interpolated(x, at, values) {
+/** Values known at some times, on the straight line between them. */
+function interpolated(x: Float64Array, at: number[], values: Float64Array) {
     const result = new Float64Array(x.length);
     let next = 0;
     for (let i = 0; i < x.length; i++) {
@@ -82,13 +84,11 @@ function interpolated(x, at, values) {
     return result;
 }
 
-/** The totals at the times of the axis as last recorded, and the highest since then. @param {Run} run @param {Float64Array} x @param {Side} side */
-export function exact(run, x, side) {
-    /** @type {Map<number, number>} */
-    const most = new Map();
-    /** @type {Map<number, number>} */
-    const now = new Map();
-    const note = (/** @type {number} */ at, /** @type {number} */ bytes, /** @type {number} */ maximum) => {
+/** The totals at the times of the axis as last recorded, and the highest since then. */
+export function exact(run: Run, x: Float64Array, side: Side) {
+    const most = new Map<number, number>();
+    const now = new Map<number, number>();
+    const note = (at: number, bytes: number, maximum: number) => {
         now.set(at, bytes);
         most.set(at, Math.max(maximum, most.get(at) ?? 0));
     };
@@ -104,11 +104,8 @@ export function exact(run, x, side) {
     return { now: Float64Array.from(x, (at) => now.get(at) ?? 0), most: Float64Array.from(x, (at) => most.get(at) ?? 0) };
 }
 
-/**
- * The upper edge of each area, which is the sum of it and all below, at the times of the axis. The largest lies at the bottom.
- * @param {Run} run @param {Area[]} list @param {Float64Array} x @param {Float64Array} totals by time
- */
-export function edges(run, list, x, totals) {
+/** The upper edge of each area, which is the sum of it and all below, at the times of the axis. The largest lies at the bottom. */
+export function edges(run: Run, list: Area[], x: Float64Array, totals: Float64Array) {
     const at = run.moments.map((moment) => moment.time);
     let below = new Float64Array(x.length);
     const stacked = list.map((area) => {

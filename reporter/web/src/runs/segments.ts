@@ -4,22 +4,30 @@
 // between. What is in no segment is a block by itself.
 
 import { liveBlocks, nested } from './blocks.js';
+import type { Run } from './run.js';
 
-/** @typedef {import('./run.js').Run} Run */
-/** @typedef {{block: number, offset: number, bytes: number}} Part `block`: place among the run's blocks; -1: a hole */
-/** @typedef {{block: number, address: bigint, bytes: number, isSegment: boolean, parts: Part[], used: number, largestHole: number, holes: number}} Segment */
+/** `block`: place among the run's blocks; -1: a hole. */
+export type Part = { block: number; offset: number; bytes: number };
+export type Segment = {
+    block: number;
+    address: bigint;
+    bytes: number;
+    isSegment: boolean;
+    parts: Part[];
+    used: number;
+    largestHole: number;
+    holes: number;
+};
 
 /** The owner of what an allocator has reserved and not handed out. */
 export const CACHE = 'cache';
 
-/** @param {Run} run @param {number} block */
-export const ownerOf = (run, block) => run.head.owners[run.cells.owner[run.blocks.cell[block]]].name;
+export const ownerOf = (run: Run, block: number) => run.head.owners[run.cells.owner[run.blocks.cell[block]]].name;
 
-/** The parts of a segment with the holes between them. @param {Run} run @param {number} segment @param {number[]} inside by address @returns {Part[]} */
-function partsOf(run, segment, inside) {
+/** The parts of a segment with the holes between them; `inside`: by address. */
+function partsOf(run: Run, segment: number, inside: number[]) {
     const { address, bytes } = run.blocks;
-    /** @type {Part[]} */
-    const parts = [];
+    const parts: Part[] = [];
     let at = 0;
     for (const block of inside) {
         const offset = Number(address[block] - address[segment]);
@@ -32,19 +40,19 @@ function partsOf(run, segment, inside) {
     return parts;
 }
 
-/** Device memory at a time, the largest pieces first. @param {Run} run @param {number} now */
-export const segmentsAt = (run, now) => segmentsOf(run, liveBlocks(run, now));
+/** Device memory at a time, the largest pieces first. */
+export const segmentsAt = (run: Run, now: number) => segmentsOf(run, liveBlocks(run, now));
 
-/** Likewise right after the record with this place among those of blocks. @param {Run} run @param {number} place */
-export function segmentsAfter(run, place) {
+/** Likewise right after the record with this place among those of blocks. */
+export function segmentsAfter(run: Run, place: number) {
     const { came, went, cell } = run.blocks;
-    const live = [];
-    for (let block = 0; came && went && block < cell.length; block++) if (came[block] <= place && (!went[block] || went[block] - 1 > place)) live.push(block);
+    const live: number[] = [];
+    for (let block = 0; came && went && block < cell.length; block++)
+        if (came[block] <= place && (!went[block] || went[block] - 1 > place)) live.push(block);
     return segmentsOf(run, live);
 }
 
-/** @param {Run} run @param {number[]} blocks @returns {Segment[]} */
-function segmentsOf(run, blocks) {
+function segmentsOf(run: Run, blocks: number[]): Segment[] {
     const { address, bytes } = run.blocks;
     const onDevice = blocks.filter((block) => run.side[run.blocks.cell[block]] === 1);
     return nested(run, onDevice)
@@ -70,9 +78,8 @@ function segmentsOf(run, blocks) {
 /**
  * Free memory of segments: in all, in how many holes, the largest, and the part of it that the largest is not
  * (0: one hole; near 1: crumbs).
- * @param {Segment[]} segments
  */
-export function fragmentation(segments) {
+export function fragmentation(segments: Segment[]) {
     const free = segments.reduce((all, segment) => all + segment.bytes - segment.used, 0);
     const largest = segments.reduce((most, segment) => Math.max(most, segment.largestHole), 0);
     const holes = segments.reduce((all, segment) => all + segment.holes, 0);

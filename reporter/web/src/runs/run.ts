@@ -4,54 +4,59 @@
 // at a moment, so views agree.
 
 import { moment as time } from '../base/units.js';
-import { MAPPED } from './parts.js';
+import { MAPPED, type MappedFigures, type Measure, type Parts } from './parts.js';
 
-/** @typedef {import('./parts.js').Parts} Parts */
-/** @typedef {import('./parts.js').Measure} Measure */
-/** @typedef {import('./parts.js').MappedFigures} MappedFigures */
-/** @typedef {'owner'|'group'|'kind'|'library'|'role'|'thread'|'line'|'process'} Dimension */
-/** @typedef {{index: number, time: number, id: number, reason: string, name: string, isPeak: boolean, host: number, device: number}} Moment */
-/** @typedef {{bytes: Float64Array, blocks: Float64Array, allocated: Float64Array}} Held by cell */
-/** @typedef {{host: number, device: number, hostBlocks: number, deviceBlocks: number, allocated: number, listed: number}} Sum bytes, but for the blocks */
+export type Dimension = 'owner' | 'group' | 'kind' | 'library' | 'role' | 'thread' | 'line' | 'process';
+export type Side = 'host' | 'device';
+export type Moment = { index: number; time: number; id: number; reason: string; name: string; isPeak: boolean; host: number; device: number };
+/** By cell. */
+export type Held = Record<Measure, Float64Array>;
+/** Bytes, but for the blocks. */
+export type Sum = { host: number; device: number; hostBlocks: number; deviceBlocks: number; allocated: number; listed: number };
 
 // A moment is had by replaying the rows since the last of those kept.
 const KEPT_EVERY = 64;
 const CACHED = 8;
-const SIDES = /** @type {const} */ ([['host', 'hostBlocks'], ['device', 'deviceBlocks']]);
+const SIDES = [
+    ['host', 'hostBlocks'],
+    ['device', 'deviceBlocks'],
+] as const;
 
-/** @param {string} reason @param {number} id */
-function nameOf(reason, id) {
+function nameOf(reason: string, id: number) {
     if (reason === 'peak-total') return 'total peak';
     if (reason.startsWith('peak-')) return `${reason.slice(5)} peak`;
     return reason === 'ended' ? 'end of a process' : `snapshot ${id}`;
 }
 
-/** @type {Sum} */
-export const NOTHING = { host: 0, device: 0, hostBlocks: 0, deviceBlocks: 0, allocated: 0, listed: 0 };
+export const NOTHING: Sum = { host: 0, device: 0, hostBlocks: 0, deviceBlocks: 0, allocated: 0, listed: 0 };
 
 export class Run {
-    /** @type {Held[]} every KEPT_EVERY-th moment */
-    #kept = [];
-    /** @type {Map<number, Held>} */
-    #cache = new Map();
-    /** @type {Record<Dimension, {names: string[], of: Uint32Array}>|null} */
-    #dimensions = null;
+    /** Every KEPT_EVERY-th moment. */
+    #kept: Held[] = [];
+    #cache = new Map<number, Held>();
+    #dimensions: Record<Dimension, { names: string[]; of: Uint32Array }> | null = null;
+    readonly parts;
+    readonly head;
+    readonly cells;
+    readonly nodes;
+    readonly blocks;
+    readonly outline;
+    readonly measures: Measure[];
+    readonly nCells: number;
+    /** By cell: 0 host, 1 device, 2 listed, not counted. */
+    readonly side: Uint8Array;
+    readonly moments: Moment[] = [];
 
-    /** @param {Parts} parts */
-    constructor(parts) {
+    constructor(parts: Parts) {
         this.parts = parts;
         this.head = parts.head;
         this.cells = parts.cells;
         this.nodes = parts.nodes;
         this.blocks = parts.blocks;
         this.outline = parts.outline;
-        /** @type {Measure[]} */
         this.measures = parts.measures ?? ['bytes', 'blocks', 'allocated'];
         this.nCells = parts.cells.node.length;
-        /** By cell: 0 host, 1 device, 2 listed, not counted. */
         this.side = Uint8Array.from(parts.cells.kind, (kind) => ({ host: 0, device: 1, '': 2 })[parts.head.kinds[kind].side]);
-        /** @type {Moment[]} */
-        this.moments = [];
         this.#describeMoments();
     }
 
@@ -70,18 +75,17 @@ export class Run {
         }
     }
 
-    /** Memory of each cell at a moment, and all allocated by then. Read only. @param {number} moment @returns {Held} */
-    at(moment) {
+    /** Memory of each cell at a moment, and all allocated by then. Read only. */
+    at(moment: number): Held {
         const cached = this.#cache.get(moment);
         if (cached) return cached;
         const held = this.#replay(moment);
-        if (this.#cache.size >= CACHED) this.#cache.delete(/** @type {number} */ (this.#cache.keys().next().value));
+        for (const first of this.#cache.keys()) if (this.#cache.size >= CACHED) this.#cache.delete(first);
         this.#cache.set(moment, held);
         return held;
     }
 
-    /** @param {number} moment @returns {Held} */
-    #replay(moment) {
+    #replay(moment: number): Held {
         const place = Math.floor(moment / KEPT_EVERY);
         const empty = { bytes: new Float64Array(this.nCells), blocks: new Float64Array(this.nCells), allocated: new Float64Array(this.nCells) };
         while (this.#kept.length <= place) {
@@ -92,8 +96,8 @@ export class Run {
         return this.#advance(this.#kept[place], place * KEPT_EVERY, moment);
     }
 
-    /** @param {Held} held after the moment `from` @param {number} from @param {number} to @returns {Held} */
-    #advance(held, from, to) {
+    /** `held` is of the moment before those to add. */
+    #advance(held: Held, from: number, to: number): Held {
         const { rows } = this.parts;
         const next = { bytes: held.bytes.slice(), blocks: held.blocks.slice(), allocated: held.allocated.slice() };
         const end = rows.begin[Math.min(to, rows.begin.length - 2) + 1] ?? 0;
@@ -106,15 +110,15 @@ export class Run {
         return next;
     }
 
-    /** The names of a dimension, and which of them each cell has. @param {Dimension} dimension */
-    dimension(dimension) {
+    /** The names of a dimension, and which of them each cell has. */
+    dimension(dimension: Dimension) {
         this.#dimensions ??= this.#describeDimensions();
         return this.#dimensions[dimension];
     }
 
     #describeDimensions() {
         const { head, cells } = this;
-        const names = (/** @type {{name: string}[]} */ list) => list.map(({ name }) => name);
+        const names = (list: { name: string }[]) => list.map(({ name }) => name);
         return {
             owner: { names: names(head.owners), of: cells.owner },
             group: { names: head.groups, of: cells.owner.map((owner) => head.groups.indexOf(head.owners[owner].group)) },
@@ -127,10 +131,8 @@ export class Run {
         };
     }
 
-    /**
-     * The sums of a dimension's names at a moment. @param {Dimension} dimension @param {number} moment @returns {Sum[]}
-     */
-    sums(dimension, moment) {
+    /** The sums of a dimension's names at a moment. */
+    sums(dimension: Dimension, moment: number): Sum[] {
         const { names, of } = this.dimension(dimension);
         const held = this.at(moment);
         const sums = names.map(() => ({ ...NOTHING }));
@@ -148,8 +150,8 @@ export class Run {
         return sums;
     }
 
-    /** Totals of each Python line at a moment: itself, and all lines that it called. @param {number} moment @returns {Sum[]} */
-    totals(moment) {
+    /** Totals of each Python line at a moment: itself, and all lines that it called. */
+    totals(moment: number): Sum[] {
         const { lines } = this.head;
         const { bytes } = this.at(moment);
         const sums = lines.label.map(() => ({ ...NOTHING }));
@@ -160,11 +162,8 @@ export class Run {
         return sums;
     }
 
-    /**
-     * By name of a dimension, its bytes at every moment. @param {Dimension} dimension @param {'both'|'host'|'device'} side
-     * @returns {Float64Array[]}
-     */
-    series(dimension, side) {
+    /** By name of a dimension, its bytes at every moment. */
+    series(dimension: Dimension, side: 'both' | Side) {
         const { names, of } = this.dimension(dimension);
         const { rows } = this.parts;
         const n = this.moments.length;
@@ -181,34 +180,34 @@ export class Run {
         return series;
     }
 
-    /** Of mapped memory, by name in the head's `mapped`. @param {number} moment @returns {MappedFigures[]} */
-    mapped(moment) {
+    /** Of mapped memory, by name in the head's `mapped`. */
+    mapped(moment: number) {
         const { begin, name, figures } = this.parts.mapped;
-        const found = this.head.mapped.map(() => ({ resident: 0, virtual: 0, shared: 0, swapped: 0 }));
+        const found = this.head.mapped.map((): MappedFigures => ({ resident: 0, virtual: 0, shared: 0, swapped: 0 }));
         for (let row = 0; row < (begin[moment + 1] ?? 0); row++) MAPPED.forEach((figure, i) => (found[name[row]][figure] = figures[i][row]));
         return found;
     }
 
-    /** The frames of a cell's stack, innermost first, by their places in the head. @param {number} cell @returns {number[]} */
-    frames(cell) {
+    /** The frames of a cell's stack, innermost first, by their places in the head. */
+    frames(cell: number) {
         const frames = [];
         for (let node = this.cells.node[cell]; node; node = this.nodes.parent[node]) frames.push(this.nodes.frame[node]);
         return frames;
     }
 
-    /** Labels of a cell's stack. @param {number} cell @returns {string[]} */
-    stack(cell) {
+    /** Labels of a cell's stack. */
+    stack(cell: number) {
         return this.frames(cell).map((frame) => this.head.frames.label[frame]);
     }
 
-    /** The source around a frame's line; '' where there is none. @param {number} frame */
-    around(frame) {
+    /** The source around a frame's line; '' where there is none. */
+    around(frame: number) {
         const { around, arounds } = this.head.frames;
         return arounds[around[frame]] ?? '';
     }
 
-    /** Label of a moment: "peak, 2.61 s". @param {number} index */
-    label(index) {
+    /** Label of a moment: "peak, 2.61 s". */
+    label(index: number) {
         return `${this.moments[index].name}, ${time(this.moments[index].time, this.head.unit)}`;
     }
 
@@ -217,8 +216,8 @@ export class Run {
         return Math.max(0, this.head.at.first);
     }
 
-    /** True if any memory of a side was ever in use. @param {'host'|'device'} side */
-    uses(side) {
+    /** True if any memory of a side was ever in use. */
+    uses(side: Side) {
         return this.moments.some((moment) => moment[side] > 0) || this.outline[side].some((bytes) => bytes > 0);
     }
 }

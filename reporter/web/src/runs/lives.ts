@@ -3,16 +3,17 @@
 // The lives of the largest blocks, stacked: a block lies on those that were allocated before it and sinks when one of them
 // is freed. A block's outline is a list of steps, so drawing costs what changes, not what there is.
 
-/** @typedef {import('./run.js').Run} Run */
-/** @typedef {{block: number, begin: number, end: number, bytes: number, at: Float64Array, floor: Float64Array}} Life `floor[i]` from the time `at[i]` on */
-/** @typedef {{lives: Life[], end: number, top: number, least: number, nLeftOut: number}} Lives */
+import type { Run, Side } from './run.js';
 
-/** The largest first. @param {Run} run @param {'host'|'device'} side */
-function blocksOf(run, side) {
+/** `floor[i]` from the time `at[i]` on. */
+export type Life = { block: number; begin: number; end: number; bytes: number; at: Float64Array; floor: Float64Array };
+export type Lives = { lives: Life[]; end: number; top: number; least: number; nLeftOut: number };
+
+/** The largest first. */
+function blocksOf(run: Run, side: Side) {
     const { begin, bytes, cell } = run.blocks;
     const wanted = side === 'device' ? 1 : 0;
-    /** @type {number[]} */
-    const blocks = [];
+    const blocks: number[] = [];
     for (let block = 0; block < begin.length; block++) {
         // A segment is there for what lies in it, and would hide it.
         if (run.side[cell[block]] === wanted && run.head.owners[run.cells.owner[cell[block]]].name !== 'cache') blocks.push(block);
@@ -20,11 +21,10 @@ function blocksOf(run, side) {
     return blocks.sort((a, b) => bytes[b] - bytes[a]);
 }
 
-/** Births and deaths in order; `index` is the block's in the list. @param {Run} run @param {number[]} blocks by birth */
-function eventsOf(run, blocks) {
+/** Births and deaths in order; `index` is the block's in the list. `blocks`: by birth. */
+function eventsOf(run: Run, blocks: number[]) {
     const { begin, end } = run.blocks;
-    /** @type {{time: number, isEnd: boolean, index: number}[]} */
-    const events = [];
+    const events: { time: number; isEnd: boolean; index: number }[] = [];
     blocks.forEach((block, index) => {
         events.push({ time: begin[block], isEnd: false, index });
         if (end[block]) events.push({ time: end[block] - 1, isEnd: true, index });
@@ -33,12 +33,10 @@ function eventsOf(run, blocks) {
     return events.sort((a, b) => a.time - b.time || a.index - b.index || Number(a.isEnd) - Number(b.isEnd));
 }
 
-/** How each block lies on those below it, and how high the pile was at most. @param {Run} run @param {number[]} blocks by birth */
-function piled(run, blocks) {
-    /** @type {{at: number[], floor: number[]}[]} */
-    const steps = blocks.map(() => ({ at: [], floor: [] }));
-    /** @type {number[]} */
-    const pile = [];
+/** How each block lies on those below it, and how high the pile was at most. `blocks`: by birth. */
+function piled(run: Run, blocks: number[]) {
+    const steps = blocks.map((): { at: number[]; floor: number[] } => ({ at: [], floor: [] }));
+    const pile: number[] = [];
     let height = 0;
     let top = 0;
     for (const { time, isEnd, index } of eventsOf(run, blocks)) {
@@ -67,8 +65,8 @@ function piled(run, blocks) {
     return { steps, top };
 }
 
-/** @param {Run} run @param {'host'|'device'} side @param {number} most how many blocks @returns {Lives} */
-export function livesOf(run, side, most) {
+/** Of `most` blocks. */
+export function livesOf(run: Run, side: Side, most: number): Lives {
     const { begin, end, bytes } = run.blocks;
     const last = Math.max(run.head.end_time ?? 0, run.moments.at(-1)?.time ?? 0, run.outline.time.at(-1) ?? 0);
     const candidates = blocksOf(run, side);
@@ -87,8 +85,8 @@ export function livesOf(run, side, most) {
     return { lives, end: last, top, least, nLeftOut: candidates.length - kept.length };
 }
 
-/** Height of a block's floor at a time. @param {Life} life @param {number} time */
-export function floorAt({ at, floor }, time) {
+/** Height of a block's floor at a time. */
+export function floorAt({ at, floor }: Life, time: number) {
     let low = 0;
     let high = at.length;
     while (low + 1 < high) {

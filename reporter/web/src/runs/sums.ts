@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//
+// Memory of each owner, library, line or role at the chosen moment, and at the one that it is compared with.
+
+import type { Page } from './page.js';
+import { NOTHING, type Dimension, type Run, type Side, type Sum } from './run.js';
+
+/** `before`: at the moment that is compared with; `members`: indices of the names that it is the sum of. */
+export type Row = { name: string; index: number; members: number[]; sum: Sum; before: Sum | null };
+
+function plus(a: Sum, b: Sum) {
+    const sum = { ...a };
+    for (const figure of Object.keys(a) as (keyof Sum)[]) sum[figure] += b[figure];
+    return sum;
+}
+
+export const total = (sum: Sum) => sum.host + sum.device;
+
+export const sumOf = (rows: Row[], name = 'total'): Row => ({
+    name,
+    index: -1,
+    members: rows.flatMap((row) => row.members),
+    sum: rows.reduce((all, row) => plus(all, row.sum), NOTHING),
+    before: rows.every((row) => row.before) ? rows.reduce((all, row) => plus(all, row.before ?? NOTHING), NOTHING) : null,
+});
+
+/** Sums of all names at a moment. */
+export const sumsOf = (run: Run, dimension: Dimension, moment: number) => {
+    const sums = run.sums(dimension, moment);
+    return run.dimension(dimension).names.map((name, index) => ({ name, index, members: [index], sum: sums[index] }));
+};
+
+/** The names that hold or held anything, the largest first. */
+export function rowsOf(
+    page: Page,
+    dimension: Dimension,
+    keeps: (sum: Sum, index: number) => boolean = (sum) => total(sum) > 0 || sum.hostBlocks + sum.deviceBlocks > 0,
+): Row[] {
+    const { run, moment, other } = page;
+    if (!run.moments.length) return [];
+    const before = other === null ? null : run.sums(dimension, other);
+    return sumsOf(run, dimension, moment)
+        .map((row) => ({ ...row, before: before ? before[row.index] : null }))
+        .filter((row) => keeps(row.sum, row.index) || (row.before && keeps(row.before, row.index)))
+        .sort((a, b) => total(b.sum) - total(a.sum) || (a.name < b.name ? -1 : 1));
+}
+
+/** The pools that the run used. */
+export function sidesOf(run: Run): Side[] {
+    const sides = (['host', 'device'] as const).filter((side) => run.uses(side));
+    return sides.length ? sides : ['host'];
+}
