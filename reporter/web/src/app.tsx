@@ -1,54 +1,33 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// The page: the bar, what is above the tabs, and the tabs.
+// The page below its bar: the first screen and the tabs.
 
-import { useLayoutEffect, useRef, useState } from 'preact/hooks';
+import { useLayoutEffect, useState } from 'preact/hooks';
 import type { Address } from './address.js';
-import { bar, columnsBar } from './bars.js';
-import { copy } from './charts/csv.js';
+import { Headline } from './first/headline.js';
+import { LargestLines } from './first/lines.js';
+import { seenAt } from './first/seen.js';
+import { Timeline } from './first/timeline.js';
 import { Live } from './live.js';
 import { Section, Tabs } from './panel.js';
 import { type Page, usePage } from './runs/page.js';
 import { isServed } from './runs/served.js';
 import { above } from './tabs.js';
-import { Timeline } from './views/timeline.js';
 
-function CopyLink({ address }: { address: Address }) {
-    const [said, say] = useState('');
-    const go = async () => {
-        await copy(address.current);
-        say('copied');
-        setTimeout(() => say(''), 2000);
-    };
+function FirstScreen({ page }: { page: Page }) {
+    const seen = seenAt(page);
     return (
-        <span class="buttons">
-            <button type="button" id="copy-link" title="To what is shown now" onClick={() => void go()}>
-                Copy link
-            </button>
-            <span role="status" class="quiet">
-                {said}
-            </span>
-        </span>
+        <>
+            <Headline page={page} seen={seen} />
+            {page.run.moments.length > 0 && <Timeline page={page} />}
+            <LargestLines page={page} seen={seen} />
+        </>
     );
 }
 
-function Bar({ page, address }: { page: Page; address: Address }) {
-    const place = useRef<HTMLDivElement>(null);
-    const made = useRef<{ element: HTMLElement; update: () => void } | null>(null);
-    useLayoutEffect(() => {
-        made.current = page.data.difference ? columnsBar(page) : bar(page);
-        place.current?.replaceChildren(made.current.element);
-    }, [page.data]);
-    useLayoutEffect(() => made.current?.update());
-    return (
-        <div>
-            <div ref={place} />
-            <CopyLink address={address} />
-        </div>
-    );
-}
+type AppProps = { page: Page; address: Address; renew: (data: string) => Promise<void> };
 
-export function App({ page, address, renew }: { page: Page; address: Address; renew: (data: string) => Promise<void> }) {
+export function App({ page, address, renew }: AppProps) {
     const version = usePage(page);
     // The panel follows in a task of its own, so that a click is answered at once.
     const [settled, settle] = useState(-1);
@@ -65,10 +44,7 @@ export function App({ page, address, renew }: { page: Page; address: Address; re
     return (
         <>
             {isServed() && <Live renew={renew} />}
-            <Bar page={page} address={address} />
-            {[...above(page), ...(page.data.difference ? [] : [Timeline])].map((view) => (
-                <Section key={view.id} view={view} page={page} />
-            ))}
+            {page.data.difference ? above(page).map((view) => <Section key={view.id} view={view} page={page} />) : <FirstScreen page={page} />}
             <Tabs page={page} version={settled} />
         </>
     );

@@ -6,6 +6,7 @@ import './page.css';
 import { render } from 'preact';
 import { Address } from './address.js';
 import { App } from './app.js';
+import { Bar } from './first/bar.js';
 import { Comparison } from './runs/comparison.js';
 import { type PageData, unpack } from './runs/data.js';
 import { Page } from './runs/page.js';
@@ -30,12 +31,12 @@ async function open(place: HTMLElement) {
         address.quietly();
         page.renew(next, runsOf(next));
     };
-    const parts = () => [...document.querySelectorAll('#headline > .first')];
-    const follow = () => parts().forEach((part, i) => part.toggleAttribute('hidden', page.runs.length > 1 && page.runs[i] !== page.whole));
-    page.onChange(follow);
-    follow();
-    const rest = place.appendChild(document.createElement('div'));
-    render(<App page={page} address={address} renew={renew} />, rest);
+    const bar = document.querySelector('header');
+    if (!bar) return;
+    // The script draws its own, which follows the moment; that of a comparison stays.
+    if (!data.difference) document.getElementById('headline')?.remove();
+    render(<Bar page={page} address={address} />, bar.appendChild(document.createElement('div')));
+    render(<App page={page} address={address} renew={renew} />, place.appendChild(document.createElement('div')));
     document.querySelector('footer')?.prepend(Object.assign(document.createElement('p'), { textContent: `Made by ${data.generator}.` }));
 }
 

@@ -26,7 +26,7 @@ import { Leaks } from './views/leaks.js';
 import { Libraries } from './views/libraries.js';
 import { Lines } from './views/lines.js';
 import { BlocksOverTime } from './views/lives.js';
-import { Moment } from './views/moment.js';
+import { Machine } from './views/machine.js';
 import { OutOfMemory } from './views/oom.js';
 import { Others } from './views/others.js';
 import { Owners, Roles, Threads } from './views/owners.js';
@@ -47,10 +47,10 @@ const TABS: Tab[] = [
     { id: 'by-line', title: 'Lines', views: [Lines, CallersCallees, Temporaries] },
     { id: 'flame-graph', title: 'Flame graph', views: [Calls, Places] },
     { id: 'allocations', title: 'Allocations', views: [BlocksOverTime, Blocks, DeviceMap, Fragmentation, Sizes, Range] },
-    { id: 'by-owner', title: 'Owners', views: [Moment, Owners, Roles, Threads, Libraries] },
+    { id: 'by-owner', title: 'Owners', views: [Owners, Roles, Threads, Libraries] },
     { id: 'leaking', title: 'Leaks', views: [Leaks] },
     { id: 'failures', title: 'Out of memory', views: [OutOfMemory] },
-    { id: 'system', title: 'System', views: [SystemMemory, Others] },
+    { id: 'system', title: 'System', views: [SystemMemory, Machine, Others] },
     { id: 'run', title: 'Run', views: [About, Snapshots, Scopes] },
 ];
 

@@ -54,3 +54,9 @@ export function moment(time: number, unit: string) {
     if (time < 3600000) return `${Math.floor(time / 60000)} min ${two(Math.floor(time / 1000) % 60)} s`;
     return `${Math.floor(time / 3600000)} h ${two(Math.floor(time / 60000) % 60)} min`;
 }
+
+/** As the text report rounds shares. */
+export function wholePercent(part: number, all: number) {
+    const share = all ? (100 * part) / all : 0;
+    return share >= 0.5 || !part ? `${fixed(share, 0)} %` : 'under 1 %';
+}

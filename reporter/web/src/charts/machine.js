@@ -38,7 +38,7 @@ export class MachinePlot extends TimePlot {
         /** @type {Table<Row>} */
         this.grid = new Table('System', { note: this.#note() });
         const keys = figures.map(({ label }, i) => h('li', { class: 'key' }, h('i', { style: { background: listColour(i) } }), label));
-        this.element = h('figure', {}, h('figcaption', {}, h('b', {}, 'System memory over time')), this.canvas, h('ul', { class: 'keys' }, ...keys));
+        this.element = h('figure', {}, this.canvas, h('ul', { class: 'keys' }, ...keys));
     }
 
     #note() {
@@ -61,6 +61,7 @@ export class MachinePlot extends TimePlot {
     update() {
         const { page, run } = this;
         const { unit } = run.head;
+        this.follow();
         this.overlay.moved(this.plot);
         const now = run.moments[page.moment];
         /** @type {(head: string, value: (row: Row) => number|null) => import('./table.js').Column<Row>} */

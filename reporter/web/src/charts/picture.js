@@ -13,7 +13,7 @@ export function begun(page, subtitle) {
     const { data, run } = page;
     const picture = new Picture();
     const isAll = page.moment === run.mainMoment && page.other === null && !page.only && !data.difference;
-    const summary = run.parts.together?.summary ?? run.head.summary;
+    const summary = run.parts.together?.summary ?? run.head.reports.find(({ moment }) => moment === page.moment)?.statements ?? [];
     const texts = data.difference ? data.difference.headline.map((text) => ({ text, severity: 'note' })) : isAll ? summary : [];
     picture.head(data.title, subtitle, texts);
     return picture;

@@ -33,7 +33,7 @@ export type Side = 'both' | 'host' | 'device';
 /** `bytes`: by moment. */
 export type Area = { name: string; colour: string; bytes: Float64Array };
 
-const MOST_AREAS = 12;
+const MOST_AREAS = 6;
 
 /** A moment's or an outline row's time in one axis, each once. */
 export function times(run: Run) {

@@ -5,8 +5,8 @@
 
 export type ColumnSpec = { type: 'number' | 'signed' | 'address'; rows: number; planes: number; at: number };
 export type Kind = { name: string; side: '' | 'host' | 'device'; is_handle: boolean };
-/** `about`: what it is; '' of the user's own rules. */
-export type Owner = { name: string; group: string; about: string };
+/** `about`: what it is; '' of the user's own rules. `is_tensors`: its device memory is what its allocator has handed out. */
+export type Owner = { name: string; group: string; about: string; is_tensors: boolean };
 /** Columns; `arounds`: the source around a line. */
 export type Frames = {
     label: string[];
@@ -98,6 +98,22 @@ export type OutOfMemory = {
 };
 /** A statement of the first screen. */
 export type Statement = { about: string; severity: 'alarm' | 'warning' | 'note'; text: string };
+/** A rung, as the text report has it: `group` of owners, or "others" for what is not the program's. */
+export type ShownRung = { key: string; role: 'shown' | 'sum' | 'less' | 'plus'; bytes: number; label: string; number: number; group: string };
+export type ShownLadder = { pool: string; title: string; note: string; rows: ShownRung[] };
+export type ShownLine = { label: string; path: string; source: string; tensors: number; cache: number; total: number };
+/** What the report says at a moment; `figures`: memory spaces ('' for both) and bytes; `space`: of the lines. */
+export type NamedReport = {
+    moment: number;
+    name: string;
+    when: string;
+    capacity: string;
+    space: '' | 'host' | 'device';
+    figures: ['' | 'host' | 'device', number][];
+    statements: Statement[];
+    ladders: ShownLadder[];
+    lines: ShownLine[];
+};
 export type LeakedOwner = { name: string; group: string; host: number; device: number; blocks: number };
 export type LeakedPlace = { label: string; owner: string; kind: string; bytes: number; blocks: number };
 /** A line that keeps growing, by `slope` bytes per step. */
@@ -128,7 +144,9 @@ export type RunHead = {
     is_discrete: boolean;
     end_time: number | null;
     board_bytes: number | null;
-    summary: Statement[];
+    about: string;
+    is_pytorch: boolean;
+    reports: NamedReport[];
     leaks: LeaksData | null;
     temporaries: Temporary[];
     sizes: Sizes | null;

@@ -3,37 +3,38 @@
 // Signs on the plot of memory over time: regions in lanes above it, names of moments below these, start-up calls and snapshots at
 // its bottom, and rules for marks, failed allocations, the peak and the chosen moments.
 
-import { h } from '../base/dom.js';
+import type uPlot from 'uplot';
 import { size } from '../base/units.js';
+import type { Side } from '../runs/areas.js';
+import type { Page } from '../runs/page.js';
+import type { Run } from '../runs/run.js';
+import type { Theme } from './plot.js';
 
-/** @typedef {import('uplot')} uPlot */
-/** @typedef {import('../runs/run.js').Run} Run */
-/** @typedef {import('../runs/page.js').Page} Page */
-/** @typedef {{run: Run, page: Page, side: import('../runs/areas.js').Side, x: Float64Array, lanes: number, theme: Record<string, string>}} Marked what the plot is of; `lanes`: of regions; `theme`: colours */
+/** What the plot is of; `lanes`: of regions. */
+type Marked = { run: Run; page: Page; side: Side; x: Float64Array; lanes: number; theme: Theme };
 
 export const LANE = 16; // pixels, of a row of regions
 export const NAMES = 20; // of the row of names
 const MOST_LANES = 4;
 const MOST_RULES = 20; // marks in view, beyond which they are ticks
 
-/** How many rows of regions a run needs. @param {Run} run */
-export const lanesOf = (run) => Math.min(MOST_LANES, run.head.regions.reduce((most, region) => Math.max(most, region.depth + 1), 0));
+/** How many rows of regions a run needs. */
+export const lanesOf = (run: Run) => Math.min(MOST_LANES, run.head.regions.reduce((most, region) => Math.max(most, region.depth + 1), 0));
 
-/** Edges of the plot, and positions of times. @param {uPlot} u */
-function frame({ bbox, valToPos }) {
+/** Edges of the plot, and positions of times. */
+function frame({ bbox, valToPos }: uPlot) {
     const right = bbox.left + bbox.width;
     return {
         left: bbox.left,
         right,
         top: bbox.top,
         bottom: bbox.top + bbox.height,
-        position: (/** @type {number} */ at) => valToPos(at, 'x', true),
-        isIn: (/** @type {number} */ x) => x >= bbox.left - 1 && x <= right + 1,
+        position: (at: number) => valToPos(at, 'x', true),
+        isIn: (x: number) => x >= bbox.left - 1 && x <= right + 1,
     };
 }
 
-/** @param {uPlot} u @param {Marked} marked */
-function drawRegions(u, { run, x, lanes, theme }) {
+function drawRegions(u: uPlot, { run, x, lanes, theme }: Marked) {
     const { ctx } = u;
     const ratio = devicePixelRatio;
     const edge = frame(u);
@@ -58,8 +59,8 @@ function drawRegions(u, { run, x, lanes, theme }) {
     });
 }
 
-/** Start-up calls and snapshots. @param {uPlot} u @param {Marked} marked */
-function drawGround(u, { run, theme }) {
+/** Start-up calls and snapshots. */
+function drawGround(u: uPlot, { run, theme }: Marked) {
     const { ctx } = u;
     const ratio = devicePixelRatio;
     const edge = frame(u);
@@ -76,8 +77,10 @@ function drawGround(u, { run, theme }) {
     }
 }
 
-/** A line from top to bottom, and its name above it, beside those that are there. @param {uPlot} u @param {[number, number][]} names where they lie @param {{at: number, colour: string, dash: number[], text?: string, end?: number}} what */
-function rule(u, names, { at, colour, dash, text = '', end }) {
+type Rule = { at: number; colour: string; dash: number[]; text?: string; end?: number };
+
+/** A line from top to bottom, and its name above it, beside those that are there. `names`: where they lie. */
+function rule(u: uPlot, names: [number, number][], { at, colour, dash, text = '', end }: Rule) {
     const { ctx } = u;
     const ratio = devicePixelRatio;
     const edge = frame(u);
@@ -92,7 +95,7 @@ function rule(u, names, { at, colour, dash, text = '', end }) {
     ctx.stroke();
     if (!text) return;
     const width = ctx.measureText(text).width + 8 * ratio;
-    const isFree = (/** @type {number} */ left) => left >= edge.left - 1 && left + width <= edge.right + 1 && names.every(([begin, stop]) => left >= stop || left + width <= begin);
+    const isFree = (left: number) => left >= edge.left - 1 && left + width <= edge.right + 1 && names.every(([begin, stop]) => left >= stop || left + width <= begin);
     const ends = names.flatMap(([begin, stop]) => [stop, begin - width]);
     const nearest = [x - width / 2, x, x - width, edge.left, edge.right - width, ...ends].filter(isFree).sort((a, b) => Math.abs(a + width / 2 - x) - Math.abs(b + width / 2 - x));
     if (!nearest.length) return;
@@ -101,29 +104,31 @@ function rule(u, names, { at, colour, dash, text = '', end }) {
     ctx.fillText(text, nearest[0] + 4 * ratio, edge.top - 9 * ratio);
 }
 
-/** @param {uPlot} u @param {Marked} marked */
-function drawRules(u, { run, page, side, theme }) {
+function drawRules(u: uPlot, { run, page, side, theme }: Marked) {
     const { top, bottom, position, isIn } = frame(u);
-    /** @type {[number, number][]} */
-    const names = [];
-    const draw = (/** @type {Parameters<typeof rule>[2]} */ what) => rule(u, names, what);
+    const names: [number, number][] = [];
+    const draw = (what: Rule) => rule(u, names, what);
     const inView = run.head.marks.filter((mark) => isIn(position(mark.time)));
     // Many would hide what lies below them.
     const end = inView.length > MOST_RULES ? top + 12 * devicePixelRatio : bottom;
     for (const mark of inView) draw({ at: mark.time, colour: theme['--mark'], dash: [1, 3], end });
     for (const incident of run.head.oom.incidents) draw({ at: incident.time, colour: theme['--problem'], dash: incident.outcome === 'retried' ? [1, 3] : [] });
+    // Of several processes the peak of the sum is what the line on top shows.
+    const { together } = run.parts;
     const main = run.head.peaks[side === 'both' ? 'total' : side];
+    const at = together?.peaks[side === 'both' ? 'total' : side]?.time ?? main?.time;
+    const bytes = together?.peaks[side === 'both' ? 'total' : side]?.bytes ?? (main ? (side === 'both' ? main.host + main.device : main[side]) : 0);
     const chosen = run.moments[page.moment];
-    if (main) draw({ at: main.time, colour: theme['--text'], dash: [2, 3], text: `peak ${size(side === 'both' ? main.host + main.device : main[side])}` });
-    if (chosen) draw({ at: chosen.time, colour: theme['--accent'], dash: [], text: chosen.isPeak && main?.time === chosen.time ? '' : chosen.name });
+    if (main && at !== undefined) draw({ at, colour: theme['--text'], dash: [2, 3], text: `peak ${size(bytes)}` });
+    if (chosen && chosen.time !== at) draw({ at: chosen.time, colour: theme['--accent'], dash: [], text: chosen.name });
+    else if (chosen) draw({ at: chosen.time, colour: theme['--accent'], dash: [] });
     if (page.other !== null) draw({ at: run.moments[page.other].time, colour: theme['--other'], dash: [6, 4], text: `vs. ${run.moments[page.other].name}` });
 }
 
-/** @param {uPlot} u @param {Marked} marked */
-export function drawMarks(u, marked) {
+export function drawMarks(u: uPlot, marked: Marked) {
     const { ctx } = u;
     ctx.save();
-    ctx.font = `${11 * devicePixelRatio}px system-ui, sans-serif`;
+    ctx.font = `${12 * devicePixelRatio}px system-ui, sans-serif`;
     ctx.textBaseline = 'middle';
     ctx.textAlign = 'left';
     drawRegions(u, marked);
@@ -132,14 +137,16 @@ export function drawMarks(u, marked) {
     ctx.restore();
 }
 
-/** Keys of the signs that are on the plot. @param {Run} run */
-export function signs({ head, moments }) {
-    const found = /** @type {[string, string, boolean][]} */ ([
-        ['region', 'region', head.regions.length > 0],
-        ['mark', 'mark', head.marks.length > 0],
-        ['scope', 'start-up call', head.scopes.length > 0],
-        ['snapshot', 'snapshot', moments.length > 0],
-        ['failure', 'failed allocation', head.oom.incidents.length > 0],
-    ]);
-    return h('p', { class: 'signs quiet' }, ...found.filter(([, , isThere]) => isThere).map(([name, text]) => h('span', { class: 'key' }, h('i', { class: `sign-${name}` }), text)));
-}
+/** Keys of the signs that are on the plot: class and name. */
+export const signsOf = ({ head, moments }: Run): [string, string][] =>
+    (
+        [
+            ['region', 'region', head.regions.length > 0],
+            ['mark', 'mark', head.marks.length > 0],
+            ['scope', 'start-up call', head.scopes.length > 0],
+            ['snapshot', 'snapshot', moments.length > 0],
+            ['failure', 'failed allocation', head.oom.incidents.length > 0],
+        ] as [string, string, boolean][]
+    )
+        .filter(([, , isThere]) => isThere)
+        .map(([name, text]) => [name, text]);
