@@ -9,7 +9,7 @@
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 1
 kept=${JMASSIF_BUILD:-build} # has the caches of black and mypy
-checks=(clang_format black mypy shellcheck spdx words glossary arrows)
+checks=(clang_format black mypy shellcheck spdx words glossary arrows prettier eslint)
 
 skip() {
     echo "$*"
@@ -107,6 +107,26 @@ few() {
 check_arrows() {
     command -v python3 >/dev/null || skip "python3 is not installed"
     tests/lint/arrows.py
+}
+
+# A program that npm installs with the page's packages; `make page` does.
+node_program() {
+    command -v node >/dev/null || skip "node is not installed"
+    local program=reporter/web/node_modules/.bin/$1
+    [ -x "$program" ] || skip "$1 is not installed: run npm ci in reporter/web"
+    echo "$program"
+}
+
+check_prettier() {
+    local program
+    program=$(node_program prettier) || { echo "$program" && return 77; }
+    files '\.mjs|\.tsx?' | xargs "$program" --config reporter/web/package.json --log-level warn --check
+}
+
+check_eslint() {
+    local program
+    program=$(node_program eslint) || { echo "$program" && return 77; }
+    cd reporter/web && "../../$program" --max-warnings 0 --no-error-on-unmatched-pattern src
 }
 
 status=0

@@ -8,7 +8,9 @@ from tests.harness import ROOT, run
 TOOL_IS_MISSING = 77  # also lint.sh's
 
 
-@pytest.mark.parametrize("check", ["clang_format", "black", "mypy", "shellcheck", "spdx", "words", "arrows"])
+@pytest.mark.parametrize(
+    "check", ["clang_format", "black", "mypy", "shellcheck", "spdx", "words", "arrows", "prettier", "eslint"]
+)
 def test_lint(check: str) -> None:
     done = run([ROOT / "tests" / "lint.sh", check], cwd=ROOT, timeout=300)
     if done.returncode == TOOL_IS_MISSING:

@@ -48,7 +48,8 @@ async function open(plan) {
     const url = isServed ? plan.page : pathToFileURL(plan.page).href;
     page.on('request', (request) => {
         const [asked] = request.url().split('#');
-        if (asked !== url && !(isServed && asked.startsWith(url)) && !asked.startsWith('data:') && !asked.startsWith('blob:')) trouble.push(`request: ${asked}`);
+        if (asked !== url && !(isServed && asked.startsWith(url)) && !asked.startsWith('data:') && !asked.startsWith('blob:'))
+            trouble.push(`request: ${asked}`);
     });
     await page.addInitScript(() => {
         window.violations = [];
@@ -75,9 +76,13 @@ const stepsOf = (context, page) => {
         attributes: (selector, name) => page.locator(selector).evaluateAll((found, name) => found.map((e) => e.getAttribute(name)), name),
         count: (selector) => page.locator(selector).count(),
         rows: (selector) =>
-            page.locator(`${selector} tr`).evaluateAll((rows) =>
-                rows.map((row) => [...row.children].map((cell) => (cell.dataset.value === undefined ? cell.innerText : Number(cell.dataset.value)))),
-            ),
+            page
+                .locator(`${selector} tr`)
+                .evaluateAll((rows) =>
+                    rows.map((row) =>
+                        [...row.children].map((cell) => (cell.dataset.value === undefined ? cell.innerText : Number(cell.dataset.value))),
+                    ),
+                ),
         click: async (selector, options = {}) => (await page.locator(selector).first().click(options), await ready()),
         press: async (selector, key) => (await page.locator(selector).first().press(key), await ready()),
         choose: async (selector, label) => (await page.locator(selector).first().selectOption(label), await ready()),

@@ -7,7 +7,11 @@ import { test } from 'node:test';
 import { csv, tabbed } from '../../../reporter/web/src/charts/csv.js';
 
 for (const name of ['=1+1', '+1', '-1+1', '@SUM(A1)', '\t=1', '\r=1', '\n=1']) {
-    const rows = [['line', 'bytes'], [name, -5], ['main', 5]];
+    const rows = [
+        ['line', 'bytes'],
+        [name, -5],
+        ['main', 5],
+    ];
 
     test(`no cell of a file is a formula: ${JSON.stringify(name)}`, () => {
         const lines = csv(rows).split('\r\n');

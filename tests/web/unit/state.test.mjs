@@ -9,7 +9,11 @@ import { read, written } from '../../../reporter/web/src/runs/state.js';
 const pairs = (fragment) => [...read(fragment).state];
 
 test('a state is readable', () => {
-    const state = new Map([['at', '2'], ['open', 'owners,calls'], ['line', '/app/run.py:7 (step)']]);
+    const state = new Map([
+        ['at', '2'],
+        ['open', 'owners,calls'],
+        ['line', '/app/run.py:7 (step)'],
+    ]);
     assert.equal(written(state, ''), 'at=2&open=owners,calls&line=/app/run.py:7+(step)');
     assert.equal(written(state, 'libraries'), `libraries&${written(state, '')}`);
     assert.equal(written(new Map(), ''), '');
@@ -17,7 +21,13 @@ test('a state is readable', () => {
 
 for (const value of ['a b', 'a+b', 'a&b=c', '#', '%', '%2B', 'ä€😀', '<b>"\'', 'a\n\0b', '=', '?x@y:z/']) {
     test(`a value is read as it was written: ${JSON.stringify(value)}`, () => {
-        const fragment = written(new Map([['owner', value], ['calls.search', value]]), 'calls');
+        const fragment = written(
+            new Map([
+                ['owner', value],
+                ['calls.search', value],
+            ]),
+            'calls',
+        );
         assert.match(fragment, /^[^#\s<>"]*$/);
         const { anchor, state } = read(fragment);
         assert.deepEqual([anchor, ...state], ['calls', ['owner', value], ['calls.search', value]]);

@@ -9,9 +9,9 @@ export function h<T extends keyof HTMLElementTagNameMap>(tag: T, properties: Rec
     const element = document.createElement(tag);
     for (const [name, value] of Object.entries(properties)) {
         if (value === undefined || value === null || value === false) continue;
-        if (name === 'class') element.className = String(value);
+        if (name === 'class') element.className = `${value as string}`;
         else if (name === 'style') for (const [key, text] of Object.entries(value)) element.style.setProperty(key, String(text));
-        else if (name.includes('-') || ['role', 'for', 'colspan'].includes(name)) element.setAttribute(name, String(value));
+        else if (name.includes('-') || ['role', 'for', 'colspan'].includes(name)) element.setAttribute(name, `${value as string}`);
         else Object.assign(element, { [name]: value });
     }
     append(element, ...children);
