@@ -106,22 +106,13 @@ def background(text: str) -> float:
 def fixture_shades() -> Dict[str, List[str]]:
     """By group, its owners' colours: the largest first."""
     groups = list(GROUPS) + ["other", "a group of tomorrow"]
-    return dict(zip(groups, in_node(SCRIPT, {"groups": groups, "n": 24})))
+    return dict(zip(groups, in_node(SCRIPT, {"groups": groups, "n": 6})))
 
 
-def test_owners_of_one_group_are_told_apart_by_all_eyes(shades: Dict[str, List[str]]) -> None:
+def test_the_largest_owners_of_a_group_are_told_apart_by_all_eyes(shades: Dict[str, List[str]]) -> None:
     for group, colours in shades.items():
-        n_first = 4 if group == "cached" else 8
-        least = min((distance(a, b), a, b) for a, b in itertools.combinations(colours[:n_first], 2))
-        assert least[0] >= 0.055, (group, least)
-
-
-def test_no_two_of_a_dozen_owners_have_one_colour(shades: Dict[str, List[str]]) -> None:
-    for group, colours in shades.items():
-        least = min(
-            (distance(a, b), a, b) for a, b in itertools.combinations(colours[: 6 if group == "cached" else 12], 2)
-        )
-        assert least[0] >= 0.02, (group, least)
+        least = min((distance(a, b), a, b) for a, b in itertools.combinations(colours[:3], 2))
+        assert least[0] >= 0.06, (group, least)
         assert len(set(colours)) == len(colours)
 
 
@@ -129,14 +120,13 @@ def test_the_largest_owners_of_different_groups_are_told_apart(shades: Dict[str,
     firsts = [(group, colour) for group in list(GROUPS) + ["other"] for colour in shades[group][:3]]
     for (group, one), (other_group, other) in itertools.combinations(firsts, 2):
         if group != other_group:
-            assert distance(one, other) >= 0.04, (group, one, other_group, other)
+            assert distance(one, other) >= 0.045, (group, one, other_group, other)
 
 
 def test_colours_are_seen_on_both_backgrounds(shades: Dict[str, List[str]]) -> None:
     for group, colours in shades.items():
-        for colour in colours:
-            for back in BACKGROUNDS:
-                assert contrast(luminance(linear(colour)), background(back)) >= 1.4, (group, colour, back)
+        for colour, back in itertools.product(colours[:3], BACKGROUNDS):
+            assert contrast(luminance(linear(colour)), background(back)) >= 1.6, (group, colour, back)
 
 
 def test_an_owners_shade_is_that_of_its_rank_in_its_group() -> None:

@@ -1,82 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// Colours that mean the same in every view: an owner has a shade of its group's hue; other names follow a palette in which
-// neighbours differ also for people who see red and green alike.
+// Colours that mean the same in every view: an owner has its group's hue in one of three steps of lightness; other names follow a
+// palette in which neighbours differ also for people who see red and green alike (tests/web/unit/test_colours.py).
 
 import type { Dimension, Run } from './run.js';
 
-/**
- * By group, a hue and the shades of its owners, the largest owner's first: lightness, chroma and hue. They were picked one
- * after the other, each as far as can be from those before it as they look to people who see all colours and to those who do
- * not see red, green or blue (tests/web/unit/test_colours.py holds them to that), within the group's range of hues.
- */
-const SHADES: Record<string, [number, number, number][]> = {
-    yours: [
-        [62, 0.12, 250],
-        [84, 0.06, 243],
-        [50, 0.06, 279],
-        [72, 0.06, 255],
-        [44, 0.15, 273],
-        [74, 0.15, 297],
-        [56, 0.15, 279],
-        [42, 0.06, 291],
-        [78, 0.06, 267],
-        [66, 0.06, 261],
-        [48, 0.12, 255],
-        [68, 0.12, 243],
-    ],
-    cached: [
-        [80, 0.12, 82],
-        [70, 0.15, 72],
-        [56, 0.12, 72],
-        [48, 0.06, 60],
-        [62, 0.06, 96],
-        [80, 0.06, 96],
-    ],
-    libraries: [
-        [70, 0.12, 160],
-        [44, 0.15, 143],
-        [84, 0.15, 161],
-        [56, 0.06, 203],
-        [78, 0.06, 197],
-        [62, 0.06, 161],
-        [78, 0.09, 125],
-        [70, 0.12, 125],
-        [84, 0.15, 125],
-        [50, 0.06, 161],
-        [56, 0.12, 131],
-        [42, 0.06, 137],
-        [74, 0.12, 173],
-        [66, 0.09, 137],
-    ],
-    runtime: [
-        [52, 0.15, 10],
-        [64, 0.15, 35],
-        [42, 0.15, 347],
-        [76, 0.12, 11],
-        [60, 0.15, 335],
-        [64, 0.06, 17],
-        [58, 0.15, 29],
-        [72, 0.15, 35],
-        [42, 0.06, 35],
-        [82, 0.12, 347],
-        [48, 0.15, 347],
-        [58, 0.06, 11],
-    ],
-    other: [
-        [66, 0.03, 306],
-        [42, 0.15, 312],
-        [78, 0.12, 300],
-        [54, 0.15, 306],
-        [46, 0.06, 300],
-        [72, 0.15, 306],
-        [64, 0.15, 324],
-        [84, 0.03, 318],
-        [80, 0.09, 324],
-        [48, 0.15, 318],
-        [50, 0.03, 330],
-        [54, 0.15, 330],
-    ],
+/** By group: chroma, hue, and the lightness of its largest owner, of the second and of the third. */
+const GROUPS: Record<string, [number, number, number[]]> = {
+    yours: [0.179, 259, [56, 72, 42]],
+    cached: [0.14, 76, [67, 83, 75]],
+    libraries: [0.13, 165, [62, 78, 48]],
+    runtime: [0.176, 33, [55, 70, 41]],
+    other: [0.019, 254, [50, 66, 36]],
 };
 const HUES = [250, 60, 165, 10, 300, 110, 210, 345, 140, 35, 275, 90];
 
@@ -84,13 +19,10 @@ const colour = (lightness: number, chroma: number, hue: number) => `oklch(${ligh
 
 export const groupColour = (group: string) => ownerColour(group, 0);
 
-/** The colour of an owner: `rank` is its place in its group, the largest first. Owners beyond the shades have those between them. */
+/** The colour of an owner: `rank` is its place in its group, the largest first. */
 export function ownerColour(group: string, rank: number) {
-    const shades = SHADES[group] ?? SHADES.other;
-    const [lightness, chroma, hue] = shades[rank % shades.length];
-    const round = Math.floor(rank / shades.length);
-    const [least, most] = [42, 86];
-    return colour(least + ((lightness - least + 3 * round) % (most - least)), chroma * 0.8 ** round, hue + 5 * round);
+    const [chroma, hue, steps] = GROUPS[group] ?? GROUPS.other;
+    return colour(steps[rank % 3] + 4 * (Math.floor(rank / 3) % 4), chroma, hue);
 }
 
 /** `place`: in a list. */
