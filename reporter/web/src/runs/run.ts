@@ -131,22 +131,23 @@ export class Run {
         };
     }
 
-    /** The sums of a dimension's names at a moment. */
-    sums(dimension: Dimension, moment: number): Sum[] {
-        const { names, of } = this.dimension(dimension);
-        const held = this.at(moment);
-        const sums = names.map(() => ({ ...NOTHING }));
-        for (let cell = 0; cell < this.nCells; cell++) {
-            const sum = sums[of[cell]];
-            if (this.side[cell] === 2) {
-                sum.listed += held.bytes[cell];
-                continue;
-            }
+    /** Adds what a cell holds to a sum. */
+    count(sum: Sum, held: Held, cell: number) {
+        if (this.side[cell] === 2) sum.listed += held.bytes[cell];
+        else {
             const [bytes, blocks] = SIDES[this.side[cell]];
             sum[bytes] += held.bytes[cell];
             sum[blocks] += held.blocks[cell];
             sum.allocated += held.allocated[cell];
         }
+    }
+
+    /** The sums of a dimension's names at a moment. */
+    sums(dimension: Dimension, moment: number): Sum[] {
+        const { names, of } = this.dimension(dimension);
+        const held = this.at(moment);
+        const sums = names.map(() => ({ ...NOTHING }));
+        for (let cell = 0; cell < this.nCells; cell++) this.count(sums[of[cell]], held, cell);
         return sums;
     }
 

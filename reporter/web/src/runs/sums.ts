@@ -50,3 +50,23 @@ export function sidesOf(run: Run): Side[] {
     const sides = (['host', 'device'] as const).filter((side) => run.uses(side));
     return sides.length ? sides : ['host'];
 }
+
+/** Sums at a moment by the name that each cell is given; null: it is in none. */
+export function sumsBy(run: Run, moment: number, nameOf: (cell: number) => string | null) {
+    const held = run.at(moment);
+    const sums = new Map<string, Sum>();
+    for (let cell = 0; cell < run.nCells; cell++) {
+        const name = run.side[cell] === 2 || !(held.bytes[cell] || held.allocated[cell]) ? null : nameOf(cell);
+        if (name === null) continue;
+        const sum = sums.get(name) ?? { ...NOTHING };
+        run.count(sum, held, cell);
+        sums.set(name, sum);
+    }
+    return sums;
+}
+
+/** The largest first. */
+export const rowsOfSums = (sums: Map<string, Sum>): Row[] =>
+    [...sums]
+        .map(([name, sum]) => ({ name, index: -1, members: [], sum, before: null }))
+        .sort((a, b) => total(b.sum) - total(a.sum) || b.sum.allocated - a.sum.allocated || (a.name < b.name ? -1 : 1));
