@@ -69,7 +69,7 @@ def _readings(members: Sequence[Process]) -> Iterator[Tuple[int, Dict[int, int]]
 # ---- the job over time -----------------------------------------------------------------------
 
 
-def _on(row: "Union[Part, JobMoment]", measure: str) -> int:
+def _on(row: "Union[Part, JobMoment, Step]", measure: str) -> int:
     return {"total": row.host + row.device, "host": row.host, "device": row.device}[measure]
 
 
@@ -107,17 +107,36 @@ class JobMoment(NamedTuple):
         return next((part for part in self.parts if part.process is process), None)
 
 
-def _parts_over_time(members: Sequence[Process]) -> Iterator[Tuple[JobMoment, Dict[int, Part]]]:
-    """The sum and its parts by member at each change; the page takes them in the same order (steps in runs/sum.js)."""
-    # An event is of one process, or a reading (-1) of several. None: the process has ended.
-    events: List[Tuple[int, int, Dict[int, Optional[Observed]], Dict[int, int]]] = []
+class Step(NamedTuple):
+    """A snapshot or a peak of one process, or its end. Bytes are of all processes, by their ledgers without inherited memory."""
+
+    time: int
+    member: int
+    number: Optional[int]  # among its snapshots and peaks; None: it has ended
+    host: int
+    device: int
+
+    def on(self, measure: str) -> int:
+        return _on(self, measure)
+
+
+def _observed(members: Sequence[Process]) -> Iterator[Tuple[int, int, Optional[int], Optional[Observed]]]:
+    """Of each process its moments and its end: time, member, number, and what was observed."""
     for index, process in enumerate(members):
         run, time = process.profile, -1
-        for each in observed(run, run.composition(0) if process.shares and run.snapshots else {}):
+        inherited = run.composition(0) if process.shares and run.snapshots else {}
+        for number, each in enumerate(observed(run, inherited)):
             time = each.time + process.offset
-            events.append((time, index, {index: each}, {}))
+            yield time, index, number, each
         if time >= 0:
-            events.append((max(process.end, time), index, {index: None}, {}))
+            yield max(process.end, time), index, None, None
+
+
+def _parts_over_time(members: Sequence[Process]) -> Iterator[Tuple[JobMoment, Dict[int, Part]]]:
+    """The sum and its parts by member at each change."""
+    # An event is of one process, or a reading (-1) of several. None: the process has ended.
+    events: List[Tuple[int, int, Dict[int, Optional[Observed]], Dict[int, int]]] = []
+    events += [(time, index, {index: each}, {}) for time, index, _, each in _observed(members)]
     events += [(time, -1, {}, read) for time, read in _readings(members)]
     seen: Dict[int, Optional[Observed]] = {}
     shares: Dict[int, int] = {}
@@ -198,6 +217,22 @@ class Processes:
         """The largest sum of each millisecond; empty without a common clock."""
         self._walk()
         return self._timeline
+
+    def steps(self) -> List[Step]:
+        """The moments of all processes in order."""
+        found: List[Step] = []
+        held = [(0, 0)] * len(self.members)
+        for time, index, number, each in sorted(_observed(self.members), key=lambda event: event[:2]):
+            held[index] = (each.host, each.device) if each else (0, 0)
+            found.append(Step(time, index, number, *map(sum, zip(*held))))
+        return found
+
+    def nearest_step(self, steps: Sequence[Step], measure: str) -> int:
+        """The step (index) for the peak: the fullest one of its very millisecond, else the last before it."""
+        time = self.peak(measure).time
+        among = [n for n, step in enumerate(steps) if step.time == time or self.no_clock]
+        among = among or [n for n, step in enumerate(steps) if step.time < time][-1:] or [0]
+        return max(among, key=lambda n: steps[n].on(measure))
 
     def largest(self) -> Process:
         """The process with the most memory at the peak; without a common clock at its own."""
