@@ -10,7 +10,8 @@ import { tabsOf } from './tabs.js';
 // Parts of a state whose change is no step.
 const isPassing = (key: string) => key === 'span' || /\.(filter|search)/.test(key);
 
-const changed = (one: Map<string, string>, other: Map<string, string>) => [...new Set([...one.keys(), ...other.keys()])].filter((key) => one.get(key) !== other.get(key));
+const changed = (one: Map<string, string>, other: Map<string, string>) =>
+    [...new Set([...one.keys(), ...other.keys()])].filter((key) => one.get(key) !== other.get(key));
 
 export class Address {
     /** The state in the address. */

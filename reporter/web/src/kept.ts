@@ -12,7 +12,8 @@ export function useSetting<T extends string>(page: Page, name: string, first: T)
     return [(page.settings.get(name) as T | undefined) ?? first, (value) => page.set(name, value === first ? null : value)];
 }
 
-const controlsIn = (body: Element) => [...body.querySelectorAll<Control>('[data-keep]')].filter((each) => each instanceof HTMLInputElement || each instanceof HTMLSelectElement);
+const controlsIn = (body: Element) =>
+    [...body.querySelectorAll<Control>('[data-keep]')].filter((each) => each instanceof HTMLInputElement || each instanceof HTMLSelectElement);
 
 const isBox = (control: Control): control is HTMLInputElement => control.type === 'checkbox';
 const valueOf = (control: Control) => (isBox(control) ? (control.checked ? 'yes' : 'no') : control.value);

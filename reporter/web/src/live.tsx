@@ -50,7 +50,11 @@ export function Live({ renew }: { renew: (data: string) => Promise<void> }) {
     return (
         <div class={isThere ? 'live' : 'live gone'} role="group" aria-label="Running processes" hidden={isHidden} data-version={state?.version}>
             <output id="now" aria-live="off">
-                {state?.problem ? <span class="problem">{state.problem}</span> : state?.processes.map((process) => <span class={process.is_running ? 'running' : 'quiet'}>{describe(process)}</span>)}
+                {state?.problem ? (
+                    <span class="problem">{state.problem}</span>
+                ) : (
+                    state?.processes.map((process) => <span class={process.is_running ? 'running' : 'quiet'}>{describe(process)}</span>)
+                )}
             </output>
             <label class="choice">
                 <input type="checkbox" checked={isFollowing} onChange={(event) => setFollowing(event.currentTarget.checked)} /> Live update

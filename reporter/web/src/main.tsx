@@ -43,7 +43,10 @@ async function open(place: HTMLElement) {
 const place = document.getElementById('page');
 if (place) {
     open(place).catch((error) => {
-        const said = Object.assign(document.createElement('p'), { className: 'problem', textContent: `The rest of this page cannot be shown: ${error}` });
+        const said = Object.assign(document.createElement('p'), {
+            className: 'problem',
+            textContent: `The rest of this page cannot be shown: ${error}`,
+        });
         said.setAttribute('role', 'alert');
         place.append(said);
         console.error(error);

@@ -108,7 +108,17 @@ export function Tabs({ page, version }: { page: Page; version: number }) {
         <>
             <div class="tabs" role="tablist" aria-label="Views" ref={list} onKeyDown={move}>
                 {tabs.map(({ id, title }, i) => (
-                    <button key={id} type="button" role="tab" id={`tab-${id}`} aria-controls={`panel-${id}`} aria-selected={id === open} aria-keyshortcuts={String(i + 1)} tabIndex={id === open ? 0 : -1} onClick={() => page.open(id)}>
+                    <button
+                        key={id}
+                        type="button"
+                        role="tab"
+                        id={`tab-${id}`}
+                        aria-controls={`panel-${id}`}
+                        aria-selected={id === open}
+                        aria-keyshortcuts={String(i + 1)}
+                        tabIndex={id === open ? 0 : -1}
+                        onClick={() => page.open(id)}
+                    >
                         {title}
                     </button>
                 ))}

@@ -67,7 +67,8 @@ export const runOf = (page: Page, view: AnyView) => (view.isWhole ? page.whole :
 export const fits = (page: Page, view: AnyView) => view.fits?.(runOf(page, view)) ?? true;
 
 /** Those that have something to show. */
-export const tabsOf = (page: Page) => (page.data.difference ? ofComparison(page.data.difference) : TABS).filter(({ views }) => views.some((view) => fits(page, view)));
+export const tabsOf = (page: Page) =>
+    (page.data.difference ? ofComparison(page.data.difference) : TABS).filter(({ views }) => views.some((view) => fits(page, view)));
 
 /** The open tab: another run may not have the one that was chosen. */
 export function openTab(page: Page): string {

@@ -19,7 +19,11 @@ const MOST_LANES = 4;
 const MOST_RULES = 20; // marks in view, beyond which they are ticks
 
 /** How many rows of regions a run needs. */
-export const lanesOf = (run: Run) => Math.min(MOST_LANES, run.head.regions.reduce((most, region) => Math.max(most, region.depth + 1), 0));
+export const lanesOf = (run: Run) =>
+    Math.min(
+        MOST_LANES,
+        run.head.regions.reduce((most, region) => Math.max(most, region.depth + 1), 0),
+    );
 
 /** Edges of the plot, and positions of times. */
 function frame({ bbox, valToPos }: uPlot) {
@@ -95,9 +99,12 @@ function rule(u: uPlot, names: [number, number][], { at, colour, dash, text = ''
     ctx.stroke();
     if (!text) return;
     const width = ctx.measureText(text).width + 8 * ratio;
-    const isFree = (left: number) => left >= edge.left - 1 && left + width <= edge.right + 1 && names.every(([begin, stop]) => left >= stop || left + width <= begin);
+    const isFree = (left: number) =>
+        left >= edge.left - 1 && left + width <= edge.right + 1 && names.every(([begin, stop]) => left >= stop || left + width <= begin);
     const ends = names.flatMap(([begin, stop]) => [stop, begin - width]);
-    const nearest = [x - width / 2, x, x - width, edge.left, edge.right - width, ...ends].filter(isFree).sort((a, b) => Math.abs(a + width / 2 - x) - Math.abs(b + width / 2 - x));
+    const nearest = [x - width / 2, x, x - width, edge.left, edge.right - width, ...ends]
+        .filter(isFree)
+        .sort((a, b) => Math.abs(a + width / 2 - x) - Math.abs(b + width / 2 - x));
     if (!nearest.length) return;
     names.push([nearest[0], nearest[0] + width]);
     ctx.fillStyle = colour;
@@ -112,7 +119,8 @@ function drawRules(u: uPlot, { run, page, side, theme }: Marked) {
     // Many would hide what lies below them.
     const end = inView.length > MOST_RULES ? top + 12 * devicePixelRatio : bottom;
     for (const mark of inView) draw({ at: mark.time, colour: theme['--mark'], dash: [1, 3], end });
-    for (const incident of run.head.oom.incidents) draw({ at: incident.time, colour: theme['--problem'], dash: incident.outcome === 'retried' ? [1, 3] : [] });
+    for (const incident of run.head.oom.incidents)
+        draw({ at: incident.time, colour: theme['--problem'], dash: incident.outcome === 'retried' ? [1, 3] : [] });
     // Of several processes the peak of the sum is what the line on top shows.
     const { together } = run.parts;
     const main = run.head.peaks[side === 'both' ? 'total' : side];
@@ -122,7 +130,8 @@ function drawRules(u: uPlot, { run, page, side, theme }: Marked) {
     if (main && at !== undefined) draw({ at, colour: theme['--text'], dash: [2, 3], text: `peak ${size(bytes)}` });
     if (chosen && chosen.time !== at) draw({ at: chosen.time, colour: theme['--accent'], dash: [], text: chosen.name });
     else if (chosen) draw({ at: chosen.time, colour: theme['--accent'], dash: [] });
-    if (page.other !== null) draw({ at: run.moments[page.other].time, colour: theme['--other'], dash: [6, 4], text: `vs. ${run.moments[page.other].name}` });
+    if (page.other !== null)
+        draw({ at: run.moments[page.other].time, colour: theme['--other'], dash: [6, 4], text: `vs. ${run.moments[page.other].name}` });
 }
 
 export function drawMarks(u: uPlot, marked: Marked) {

@@ -15,7 +15,6 @@ import { labels, ticksOf } from '../base/ticks.js';
 import { INK, MARGIN, number, type Picture, rgb, title, WIDTH } from './picture.js';
 import { spanOf, theme, TimePlot } from './plot.js';
 
-
 const LEFT = 92;
 const RIGHT = WIDTH - 24;
 const PICTURE_HEIGHT = 330;
@@ -68,11 +67,15 @@ export function drawMemory(picture: Picture, plot: MemoryPlot) {
     });
     // Clip areas that begin before the span that is shown.
     const id = `of-${side}`;
-    picture.add(`<clipPath id="${id}"><rect x="${LEFT}" y="${number(top)}" width="${RIGHT - LEFT}" height="${PICTURE_HEIGHT}"/></clipPath><g clip-path="url(#${id})">`);
+    picture.add(
+        `<clipPath id="${id}"><rect x="${LEFT}" y="${number(top)}" width="${RIGHT - LEFT}" height="${PICTURE_HEIGHT}"/></clipPath><g clip-path="url(#${id})">`,
+    );
     const line = (bytes: Float64Array) => rows.map((i) => `${number(across(x[i]))},${number(up(bytes[i]))}`).join('L');
     for (const area of edges(run, plot.areas, x, plot.now).reverse()) {
         const ends = [`${number(across(x[rows[0]]))},${number(bottom)}`, `${number(across(x[rows[rows.length - 1]]))},${number(bottom)}`];
-        picture.add(`<path d="M${ends[0]}L${line(area.sums)}L${ends[1]}Z" fill="${rgb(area.colour)}" stroke="${INK.back}" stroke-width="0.5">${title(area.name)}</path>`);
+        picture.add(
+            `<path d="M${ends[0]}L${line(area.sums)}L${ends[1]}Z" fill="${rgb(area.colour)}" stroke="${INK.back}" stroke-width="0.5">${title(area.name)}</path>`,
+        );
     }
     picture.add(`<path d="M${line(plot.exact)}" fill="none" stroke="${INK.text}">${title('peak between samples')}</path></g>`);
     picture.line(LEFT, bottom, RIGHT, bottom, INK.quiet);
@@ -104,7 +107,8 @@ function drawFlags(picture: Picture, { run, side, page }: MemoryPlot, { across, 
     ];
     for (const [index, colour] of moments) {
         const at = index === null ? undefined : run.moments[index];
-        if (at && isIn(at.time)) picture.flag(across(at.time), top + 42, bottom, RIGHT, index === page.other ? `vs. ${at.name}` : at.name, colour, '');
+        if (at && isIn(at.time))
+            picture.flag(across(at.time), top + 42, bottom, RIGHT, index === page.other ? `vs. ${at.name}` : at.name, colour, '');
     }
 }
 
@@ -179,7 +183,8 @@ export class MemoryPlot extends TimePlot {
         this.areas = areas(run, dimension, this.side);
         this.theme = theme();
         this.#stacked = edges(run, this.areas, x, this.now);
-        const isCache = (name: string) => name === 'cached' || (dimension === 'owner' && run.head.owners.some((owner) => owner.name === name && owner.group === 'cached'));
+        const isCache = (name: string) =>
+            name === 'cached' || (dimension === 'owner' && run.head.owners.some((owner) => owner.name === name && owner.group === 'cached'));
         const [back, text, problem] = ['--back', '--text', '--problem'].map((name) => this.theme[name]);
         const fill = ({ name, colour }: Area) => (focus && name !== focus ? mixed(colour, back) : isCache(name) ? hatched(colour) : colour);
         this.make(
@@ -189,7 +194,11 @@ export class MemoryPlot extends TimePlot {
                 { label: 'exact total', stroke: text, width: 1 },
                 ...beside.map(({ label }) => ({ label, stroke: problem, width: 1.5, dash: [6, 3], paths: uPlot.paths.stepped?.({ align: 1 }) })),
             ],
-            [...[...this.#stacked].reverse().map((area) => area.sums), this.exact, ...beside.map((figure) => Array.from(x, (at) => valueAt(figure, at)))],
+            [
+                ...[...this.#stacked].reverse().map((area) => area.sums),
+                this.exact,
+                ...beside.map((figure) => Array.from(x, (at) => valueAt(figure, at))),
+            ],
             { setCursor: [(u) => this.#hover(u)] },
         );
     }
@@ -250,7 +259,8 @@ export class MemoryPlot extends TimePlot {
         if (this.#tip.hidden || at === null || !moment) return;
         const parts = this.areas.map((area) => ({ ...area, held: area.bytes[moment.index] })).filter((part) => part.held > 0);
         parts.sort((a, b) => b.held - a.held);
-        const row = (name: string, bytes: number, colour = '') => h('tr', {}, h('th', {}, colour && h('i', { style: { background: colour } }), name), h('td', {}, size(bytes)));
+        const row = (name: string, bytes: number, colour = '') =>
+            h('tr', {}, h('th', {}, colour && h('i', { style: { background: colour } }), name), h('td', {}, size(bytes)));
         replace(
             this.#tip,
             h('b', {}, `${time(at, unit)}: ${size(this.exact[idx as number])}`),

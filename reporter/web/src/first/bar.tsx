@@ -36,14 +36,26 @@ function Columns({ page }: { page: Page }) {
     return (
         <>
             <Choice label="Show" options={options} value={String(page.moment)} onChoose={(value) => page.select(Number(value))} />
-            <Choice label="vs." options={[['', 'nothing'], ...options]} value={String(page.other ?? '')} onChoose={(value) => page.compare(value === '' ? null : Number(value))} />
+            <Choice
+                label="vs."
+                options={[['', 'nothing'], ...options]}
+                value={String(page.other ?? '')}
+                onChoose={(value) => page.compare(value === '' ? null : Number(value))}
+            />
         </>
     );
 }
 
 function Processes({ page }: { page: Page }) {
     const options = page.runs.map(({ head }, i): Option => [String(i), i ? `${head.pid} ${head.command}` : head.command]);
-    return <Choice label="Process" options={options} value={String(page.runs.indexOf(page.whole))} onChoose={(value) => page.show(page.runs[Number(value)])} />;
+    return (
+        <Choice
+            label="Process"
+            options={options}
+            value={String(page.runs.indexOf(page.whole))}
+            onChoose={(value) => page.show(page.runs[Number(value)])}
+        />
+    );
 }
 
 /** Expressions for stacks to include and exclude. */
@@ -78,7 +90,12 @@ function Filters({ page }: { page: Page }) {
             {field('except')}
             {whole.head.filter && (
                 <label class="choice">
-                    <input type="checkbox" checked={filter.isGiven} onChange={(event) => page.sift({ ...page.filter, isGiven: event.currentTarget.checked })} /> {whole.head.filter}
+                    <input
+                        type="checkbox"
+                        checked={filter.isGiven}
+                        onChange={(event) => page.sift({ ...page.filter, isGiven: event.currentTarget.checked })}
+                    />{' '}
+                    {whole.head.filter}
                 </label>
             )}
             <span role="status" class="problem">
@@ -235,13 +252,20 @@ export function Bar({ page, address }: { page: Page; address: Address }) {
     usePage(page);
     useKeys(page);
     const { filter } = page;
-    const parts = [filter.only && `only ${filter.only}`, filter.except && `except ${filter.except}`, filter.isGiven && page.whole.head.filter].filter((part) => part);
+    const parts = [filter.only && `only ${filter.only}`, filter.except && `except ${filter.except}`, filter.isGiven && page.whole.head.filter].filter(
+        (part) => part,
+    );
     return (
         <div class="bar" role="toolbar" aria-label="What the page shows">
             {page.data.difference ? <Columns page={page} /> : page.runs.length > 1 && <Processes page={page} />}
             {page.isPart && (
                 <span class="chips" role="status">
-                    <button type="button" class="chip" aria-label="Reset the filter" onClick={() => page.sift({ only: '', except: '', isGiven: false })}>
+                    <button
+                        type="button"
+                        class="chip"
+                        aria-label="Reset the filter"
+                        onClick={() => page.sift({ only: '', except: '', isGiven: false })}
+                    >
                         {parts.join(', ')} <span aria-hidden="true">✕</span>
                     </button>
                 </span>

@@ -134,7 +134,14 @@ function BarRow({ bar, page }: { bar: Bar; page: Page }) {
     const { top, above, parts, bottom, program, ladder } = bar;
     const all = [...above, ...parts].reduce((sum, { bytes }) => sum + bytes, 0) || 1;
     const piece = (part: Part) => (
-        <span key={part.key} class={`piece of-${part.group}`} style={{ flexGrow: part.bytes / all }} data-key={part.key} data-bytes={part.bytes} title={titleOf(part)}>
+        <span
+            key={part.key}
+            class={`piece of-${part.group}`}
+            style={{ flexGrow: part.bytes / all }}
+            data-key={part.key}
+            data-bytes={part.bytes}
+            title={titleOf(part)}
+        >
             {part.bytes / all >= LEAST_LABELLED && (
                 <span class="label">
                     {part.name} <b>{size(part.bytes)}</b>

@@ -28,7 +28,10 @@ export function LargestLines({ page, seen }: { page: Page; seen: Seen }) {
     return (
         <section id="largest" aria-labelledby="largest-title">
             <h2 id="largest-title">
-                Largest lines <span class="quiet">{seen.when}; shares of {space ? `its ${space} memory` : 'the program'}</span>
+                Largest lines{' '}
+                <span class="quiet">
+                    {seen.when}; shares of {space ? `its ${space} memory` : 'the program'}
+                </span>
             </h2>
             <table class="largest">
                 <thead>

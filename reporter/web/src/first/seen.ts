@@ -51,7 +51,12 @@ function barOf(run: Run, ladder: ShownLadder): Bar {
     const { rows } = ladder;
     const program = rows.findIndex(({ key }) => key === 'program');
     const last = rows[rows.length - 1];
-    const part = ({ key, group, bytes }: (typeof rows)[number]): Part => ({ key, name: nameOf(key), group: key === 'allocated' ? 'tensors' : group, bytes });
+    const part = ({ key, group, bytes }: (typeof rows)[number]): Part => ({
+        key,
+        name: nameOf(key),
+        group: key === 'allocated' ? 'tensors' : group,
+        bytes,
+    });
     const less = (from: typeof rows) => from.filter(({ role, bytes }) => role === 'less' && bytes > 0).map(part);
     return {
         pool: ladder.pool,
@@ -77,11 +82,29 @@ function barFromRows(page: Page, pool: '' | Side): Bar {
         add(owners[i].group, (pool ? sum[pool] : sum.host + sum.device) - tensors);
         add('allocated', tensors);
     });
-    const order = ['runtime', 'libraries', 'cached', 'other', ...groups.filter((name) => !['runtime', 'libraries', 'cached', 'other', 'yours'].includes(name)), 'yours', 'allocated'];
-    const parts = order.map((key) => ({ key, name: nameOf(key), group: key === 'allocated' ? 'tensors' : key, bytes: bytes.get(key) ?? 0 })).filter((part) => part.bytes > 0);
+    const order = [
+        'runtime',
+        'libraries',
+        'cached',
+        'other',
+        ...groups.filter((name) => !['runtime', 'libraries', 'cached', 'other', 'yours'].includes(name)),
+        'yours',
+        'allocated',
+    ];
+    const parts = order
+        .map((key) => ({ key, name: nameOf(key), group: key === 'allocated' ? 'tensors' : key, bytes: bytes.get(key) ?? 0 }))
+        .filter((part) => part.bytes > 0);
     const program = parts.reduce((all, part) => all + part.bytes, 0);
     const tensors = parts.find(({ key }) => key === 'allocated');
-    return { pool, top: null, above: [], program, parts, bottom: tensors ? { ...tensors, name: is_pytorch ? 'torch' : 'its allocator' } : null, ladder: null };
+    return {
+        pool,
+        top: null,
+        above: [],
+        program,
+        parts,
+        bottom: tensors ? { ...tensors, name: is_pytorch ? 'torch' : 'its allocator' } : null,
+        ladder: null,
+    };
 }
 
 /** The largest lines, from sums of rows. */
@@ -95,7 +118,12 @@ function linesFromRows({ run, moment }: Page, space: '' | Side): ShownLine[] {
         .sort((a, b) => b.total - a.total)
         .slice(0, MOST_LINES);
     const held = run.at(moment).bytes;
-    const rows = new Map(order.map(({ line, total }) => [line, { label: lines.label[line], path: lines.path[line], source: lines.source[line], tensors: 0, cache: 0, total }]));
+    const rows = new Map(
+        order.map(({ line, total }) => [
+            line,
+            { label: lines.label[line], path: lines.path[line], source: lines.source[line], tensors: 0, cache: 0, total },
+        ]),
+    );
     for (let cell = 0; cell < run.nCells; cell++) {
         const row = rows.get(run.cells.line[cell]);
         const side = (['host', 'device', ''] as const)[run.side[cell]];
@@ -108,7 +136,8 @@ function linesFromRows({ run, moment }: Page, space: '' | Side): ShownLine[] {
 }
 
 /** What the report says at the page's moment; null at a moment without a name, and of a part or a sum. */
-export const namedReport = (page: Page): NamedReport | null => (page.isPart || page.data.difference ? null : (page.run.head.reports.find(({ moment }) => moment === page.moment) ?? null));
+export const namedReport = (page: Page): NamedReport | null =>
+    page.isPart || page.data.difference ? null : (page.run.head.reports.find(({ moment }) => moment === page.moment) ?? null);
 
 export function seenAt(page: Page): Seen {
     const { run, whole, moment } = page;
@@ -116,7 +145,9 @@ export function seenAt(page: Page): Seen {
     const { head, parts } = whole;
     const first = head.reports.find((each) => each.moment === head.at.first);
     const named = namedReport(page);
-    const opening = parts.together ? { statements: parts.together.summary, when: '' } : { statements: first?.statements ?? [], when: first?.when ?? '' };
+    const opening = parts.together
+        ? { statements: parts.together.summary, when: '' }
+        : { statements: first?.statements ?? [], when: first?.when ?? '' };
     const isOpening = moment === head.at.first && !page.isPart;
     const figuresOf = (): [string, number][] => {
         if (!at) return [];
@@ -133,7 +164,11 @@ export function seenAt(page: Page): Seen {
         when: named?.when ?? (at ? `${page.isPart ? 'shown, ' : ''}at ${time(peakOfSum?.time ?? at.time, head.unit)}, ${at.name}` : ''),
         capacity: named?.capacity ?? '',
         figures: peakOfSum && figures.length === 1 ? [['', peakOfSum.bytes]] : figures,
-        bars: named?.ladders.length ? named.ladders.map((ladder) => barOf(run, ladder)) : at ? figures.filter(([, bytes]) => bytes > 0).map(([pool]) => barFromRows(page, pool as '' | Side)) : [],
+        bars: named?.ladders.length
+            ? named.ladders.map((ladder) => barOf(run, ladder))
+            : at
+              ? figures.filter(([, bytes]) => bytes > 0).map(([pool]) => barFromRows(page, pool as '' | Side))
+              : [],
         lines: named ? named.lines : at ? linesFromRows(page, space) : [],
         space,
         whole: figures[0]?.[1] ?? 0,

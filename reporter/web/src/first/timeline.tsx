@@ -21,7 +21,10 @@ const DIMENSIONS: Dimension[] = ['owner', 'group', 'kind', 'library', 'line', 'r
 
 /** Dimensions that this run has more than one name of. */
 const dimensionsOf = (run: Run) =>
-    DIMENSIONS.filter((dimension) => dimension === 'owner' || (dimension === 'role' ? run.head.roles.some((role) => role) : run.dimension(dimension).names.length > 1));
+    DIMENSIONS.filter(
+        (dimension) =>
+            dimension === 'owner' || (dimension === 'role' ? run.head.roles.some((role) => role) : run.dimension(dimension).names.length > 1),
+    );
 
 const titleOf = (side: Side) => (side === 'both' ? 'Memory over time' : side === 'host' ? 'Host memory over time' : 'Device memory over time');
 
@@ -55,7 +58,13 @@ function Values({ page, side, dimension, list, focus, setFocus }: TableProps) {
                 {rows.map(({ name, colour, held, before }) => (
                     <tr key={name} class={focus && focus !== name ? 'faded' : ''} data-name={name} data-bytes={held}>
                         <th scope="row">
-                            <button type="button" class="pick" aria-pressed={focus === name} title={aboutOf(run, dimension, name)} onClick={() => choose(name)}>
+                            <button
+                                type="button"
+                                class="pick"
+                                aria-pressed={focus === name}
+                                title={aboutOf(run, dimension, name)}
+                                onClick={() => choose(name)}
+                            >
                                 <i class={isCache(run, dimension, name) ? 'hatched' : ''} style={{ backgroundColor: colour }} />
                                 {name}
                             </button>
@@ -91,9 +100,11 @@ function Values({ page, side, dimension, list, focus, setFocus }: TableProps) {
 }
 
 /** Description of an owner, as a tooltip. */
-const aboutOf = (run: Run, dimension: Dimension, name: string) => (dimension === 'owner' && run.head.owners.find((owner) => owner.name === name)?.about) || undefined;
+const aboutOf = (run: Run, dimension: Dimension, name: string) =>
+    (dimension === 'owner' && run.head.owners.find((owner) => owner.name === name)?.about) || undefined;
 
-const isCache = (run: Run, dimension: Dimension, name: string) => (dimension === 'group' ? name : dimension === 'owner' ? run.head.owners.find((owner) => owner.name === name)?.group : '') === 'cached';
+const isCache = (run: Run, dimension: Dimension, name: string) =>
+    (dimension === 'group' ? name : dimension === 'owner' ? run.head.owners.find((owner) => owner.name === name)?.group : '') === 'cached';
 
 type Drag = { kind: 'from' | 'to' | 'both'; at: number; span: [number, number] };
 
@@ -157,7 +168,15 @@ function Overview({ page }: { page: Page }) {
         }
     };
     return (
-        <div class="overview" ref={place} onPointerDown={down} onPointerMove={move} onPointerUp={() => (drag.current = null)} onDblClick={() => page.zoom(wholeSpan(run))} title="The whole run; drag to move what is shown above">
+        <div
+            class="overview"
+            ref={place}
+            onPointerDown={down}
+            onPointerMove={move}
+            onPointerUp={() => (drag.current = null)}
+            onDblClick={() => page.zoom(wholeSpan(run))}
+            title="The whole run; drag to move what is shown above"
+        >
             <canvas ref={canvas} aria-hidden="true" />
             <div class="brush" style={{ left: `${100 * share(from)}%`, width: `${100 * (share(to) - share(from))}%` }} />
         </div>
@@ -169,7 +188,15 @@ function chooseByKey(page: Page, event: KeyboardEvent) {
     const { run } = page;
     const last = run.moments.length - 1;
     const from = event.shiftKey ? (page.against ?? page.chosen) : page.chosen;
-    const steps: Record<string, number> = { ArrowLeft: from - 1, ArrowRight: from + 1, PageUp: from - 10, PageDown: from + 10, Home: 0, End: last, p: run.head.at.peak };
+    const steps: Record<string, number> = {
+        ArrowLeft: from - 1,
+        ArrowRight: from + 1,
+        PageUp: from - 10,
+        PageDown: from + 10,
+        Home: 0,
+        End: last,
+        p: run.head.at.peak,
+    };
     if (event.key === 'Escape') {
         if (page.span) page.zoom(null);
         else page.compare(null);
@@ -259,7 +286,10 @@ export function Timeline({ page }: { page: Page }) {
     const sides: Side[] = run.head.is_discrete && spaces.length > 1 ? spaces : ['both'];
     useEffect(() => {
         const picture = () => {
-            const drawn = begun(page, `Memory over time by ${dimension === 'line' ? 'Python line' : dimension}; exact at ${count(run.moments.length, 'moment')}`);
+            const drawn = begun(
+                page,
+                `Memory over time by ${dimension === 'line' ? 'Python line' : dimension}; exact at ${count(run.moments.length, 'moment')}`,
+            );
             for (const side of sides) {
                 const plot = plots.current.get(side);
                 if (plot) drawMemory(drawn, plot);

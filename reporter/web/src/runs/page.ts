@@ -15,7 +15,15 @@ export type Only = { dimension: 'owner' | 'line' | 'cell'; index: number; name: 
 /** A frame that a view is to show, with the names of its callers and its own, the outermost first. */
 export type Look = { section: string; name: string; path: string[] };
 /** All that is chosen, at once. `span`: of the timeline, in its unit; null: as it opens. */
-export type Choices = { run: Run; chosen: number; against: number | null; only: Only | null; filter: Filter; tab: string; span: [number, number] | null };
+export type Choices = {
+    run: Run;
+    chosen: number;
+    against: number | null;
+    only: Only | null;
+    filter: Filter;
+    tab: string;
+    span: [number, number] | null;
+};
 
 const isSame = (one: Filter, other: Filter) => one.only === other.only && one.except === other.except && one.isGiven === other.isGiven;
 const isAt = (one: Only | null, other: Only | null) => one?.index === other?.index && one?.dimension === other?.dimension;
@@ -184,7 +192,9 @@ export class Page {
         const next = runs.find((each) => each.head.key === run.head.key && isSum(each) === isSum(run)) ?? runs[0];
         const again = (index: number | null) => {
             const was = index === null ? undefined : run.moments[index];
-            const found = was ? next.moments.findIndex((each) => each.id === was.id && each.reason === was.reason && (each.id > 0 || each.isPeak)) : -1;
+            const found = was
+                ? next.moments.findIndex((each) => each.id === was.id && each.reason === was.reason && (each.id > 0 || each.isPeak))
+                : -1;
             return found < 0 ? null : found;
         };
         const isLast = run.moments.length > 0 && chosen === run.moments.length - 1;
