@@ -25,7 +25,9 @@ def said_of(report: Report) -> List[Statement]:
         return [Statement("verdict", NOTE, "No memory is on record here.")]
     severity = ALARM if report.outcome.severity == ALARM else NOTE
     said = [Statement("verdict", severity, summary.verdict(report))]
-    said += [Statement("remark", each.severity, each.text) for each in summary.remarks(report)]
+    # How the run ended stands beside the title.
+    known = f"{summary.ending(report.outcome)}.".capitalize()
+    said += [Statement("remark", each.severity, each.text) for each in summary.remarks(report) if each.text != known]
     said += [
         Statement("moment", NOTE, text) for text in (summary.filtered(report), summary.other_moment(report)) if text
     ]

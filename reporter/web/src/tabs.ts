@@ -70,8 +70,10 @@ export const fits = (page: Page, view: AnyView) => view.fits?.(runOf(page, view)
 export const tabsOf = (page: Page) =>
     (page.data.difference ? ofComparison(page.data.difference) : TABS).filter(({ views }) => views.some((view) => fits(page, view)));
 
-/** The open tab: another run may not have the one that was chosen. */
+/** The open tab: another run may not have the one that was chosen. A run that died of a failed allocation opens with that. */
 export function openTab(page: Page): string {
     const tabs = tabsOf(page);
-    return (tabs.find(({ id }) => id === page.tab) ?? tabs[0])?.id ?? '';
+    const { at } = page.whole.head;
+    const first = at.first !== at.peak ? 'failures' : '';
+    return (tabs.find(({ id }) => id === page.tab) ?? tabs.find(({ id }) => id === first) ?? tabs[0])?.id ?? '';
 }

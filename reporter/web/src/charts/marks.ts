@@ -26,14 +26,15 @@ export const lanesOf = (run: Run) =>
     );
 
 /** Edges of the plot, and positions of times. */
-function frame({ bbox, valToPos }: uPlot) {
+function frame(u: uPlot) {
+    const { bbox } = u;
     const right = bbox.left + bbox.width;
     return {
         left: bbox.left,
         right,
         top: bbox.top,
         bottom: bbox.top + bbox.height,
-        position: (at: number) => valToPos(at, 'x', true),
+        position: (at: number) => u.valToPos(at, 'x', true),
         isIn: (x: number) => x >= bbox.left - 1 && x <= right + 1,
     };
 }

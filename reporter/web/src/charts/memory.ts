@@ -6,7 +6,7 @@
 import uPlot from 'uplot';
 import { h, replace } from '../base/dom.js';
 import { moment as time, size } from '../base/units.js';
-import { type Area, areas, edges, exact, machineAt, nearestMoment, type Side, times, valueAt } from '../runs/areas.js';
+import { type Area, areas, edges, exact, nearestMoment, type Side, times, valueAt } from '../runs/areas.js';
 import type { Page } from '../runs/page.js';
 import type { Figure } from '../runs/parts.js';
 import type { Dimension } from '../runs/run.js';
@@ -290,7 +290,6 @@ export class MemoryPlot extends TimePlot {
             near.length ? `mark: ${near.join(', ')}` : '',
             failed.length ? `out of memory: ${failed.join(', ')}` : '',
             calls.length ? `during ${calls.slice(0, 3).join(', ')}` : '',
-            machineAt(this.run, at),
         ].filter((text) => text);
     }
 }

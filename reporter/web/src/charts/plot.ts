@@ -22,7 +22,7 @@ function overlay(mark: (plot: uPlot) => void) {
     picture.width = 0;
     return {
         /** After the plot has drawn itself. */
-        drawn(plot: uPlot) {
+        drawn: (plot: uPlot) => {
             const { canvas } = plot.ctx;
             picture.width = canvas.width;
             picture.height = canvas.height;

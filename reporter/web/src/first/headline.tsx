@@ -6,7 +6,6 @@
 import { count, growth, moment as time, size, whole } from '../base/units.js';
 import type { Statement } from '../runs/data.js';
 import type { Page } from '../runs/page.js';
-import { openTab } from '../tabs.js';
 import type { Bar, Part, Seen } from './seen.js';
 
 /** Moments that have a name, each once. */
@@ -36,7 +35,13 @@ function MomentControl({ page }: { page: Page }) {
             {step(-1, 'Previous snapshot', '‹')}
             <span class="segments">
                 {namedMoments(page).map(([name, index]) => (
-                    <button key={name} type="button" aria-pressed={index === moment} onClick={() => page.select(index)}>
+                    <button
+                        key={name}
+                        type="button"
+                        class={name.includes(' ') ? 'minor' : ''}
+                        aria-pressed={index === moment}
+                        onClick={() => page.select(index)}
+                    >
                         {name}
                     </button>
                 ))}
@@ -85,6 +90,8 @@ function Finding({ text, isFirst }: { text: string; isFirst: boolean }) {
     );
 }
 
+const capital = (text: string) => text.slice(0, 1).toUpperCase() + text.slice(1);
+
 const Said = ({ said, children }: { said: Statement; children?: preact.ComponentChildren }) => (
     <p class={`statement ${said.about} ${said.severity}`}>
         <Words text={said.text} />
@@ -99,12 +106,13 @@ function Statements({ page, seen }: { page: Page; seen: Seen }) {
     const [loud, quiet] = [true, false].map((isLoud) => others.filter((said) => (said.severity !== 'note') === isLoud && said !== verdict));
     // The figure says what the verdict of a run says that went well.
     const isShown = verdict && (verdict.severity === 'alarm' || !findings.length || !!page.whole.parts.together);
-    const hasDetails = verdict?.severity === 'alarm' && page.run.head.oom.incidents.length > 0 && openTab(page) !== 'failures';
+    const hasDetails = verdict?.severity === 'alarm' && page.run.head.oom.incidents.length > 0;
     return (
         <div class="said">
             {seen.saidOf && findings.length > 0 && <p class="quiet of-moment">Of the {seen.saidOf.replace(/^at the /, '')}:</p>}
             {isShown && (
-                <Said said={verdict}>
+                // The title names the program.
+                <Said said={{ ...verdict, text: capital(verdict.text.replace(`${page.data.title}: `, '')) }}>
                     {hasDetails && (
                         <>
                             {' '}
@@ -126,11 +134,11 @@ function Statements({ page, seen }: { page: Page; seen: Seen }) {
     );
 }
 
-const LEAST_LABELLED = 0.11; // of the bar: there is room for a name
+const LEAST_LABELLED = 0.15; // of the bar: there is room for a name
 
 const titleOf = ({ name, bytes }: Part) => `${name}: ${whole(bytes)} bytes`;
 
-function BarRow({ bar, page }: { bar: Bar; page: Page }) {
+function BarRow({ bar }: { bar: Bar }) {
     const { top, above, parts, bottom, program, ladder } = bar;
     const all = [...above, ...parts].reduce((sum, { bytes }) => sum + bytes, 0) || 1;
     const piece = (part: Part) => (
@@ -223,7 +231,7 @@ export function Headline({ page, seen }: { page: Page; seen: Seen }) {
             <Comparison page={page} />
             <Statements page={page} seen={seen} />
             {seen.bars.map((bar) => (
-                <BarRow key={bar.pool} bar={bar} page={page} />
+                <BarRow key={bar.pool} bar={bar} />
             ))}
         </section>
     );

@@ -19,6 +19,8 @@ export function LargestLines({ page, seen }: { page: Page; seen: Seen }) {
     ];
     const columns = all.filter(({ of }) => lines.some((row) => of(row)));
     const known = page.run.head.lines.label;
+    const { at, oom } = page.whole.head;
+    const failed = page.moment === at.first && at.first !== at.peak ? (oom.incidents.at(-1)?.line ?? '') : '';
     const narrow = (row: ShownLine) => {
         const index = known.indexOf(row.label);
         if (index < 0) return;
@@ -42,7 +44,7 @@ export function LargestLines({ page, seen }: { page: Page; seen: Seen }) {
                                 {head}
                             </th>
                         ))}
-                        <th scope="col" class="figure">
+                        <th scope="col" class="figure share">
                             share
                         </th>
                     </tr>
@@ -58,6 +60,7 @@ export function LargestLines({ page, seen }: { page: Page; seen: Seen }) {
                                 ) : (
                                     row.label
                                 )}
+                                {failed && `${failed} `.startsWith(`${row.label} `) && <span class="tag">failed here</span>}
                                 {row.source && <code title={row.source}>{row.source}</code>}
                             </th>
                             {columns.map(({ head, of, isMinor }) => (

@@ -3,7 +3,6 @@
 // Memory over time as areas that lie on each other: by owner, kind, group, library, role or process. At the snapshots the
 // areas are exact; between them their sum is, and how it is shared out is interpolated. Beside them, the machine's figures.
 
-import { size } from '../base/units.js';
 import { coloursOf, REST } from './colours.js';
 import type { Figure } from './parts.js';
 import type { Dimension, Run } from './run.js';
@@ -18,15 +17,6 @@ export function valueAt({ time, bytes }: Figure, at: number) {
         else high = middle;
     }
     return low ? bytes[low - 1] : null;
-}
-
-/** In words; "" where nothing is known. */
-export function machineAt(run: Run, at: number) {
-    const known = run.parts.machine.flatMap((figure) => {
-        const bytes = valueAt(figure, at);
-        return bytes === null ? [] : [`${figure.label} ${size(bytes)}`];
-    });
-    return known.length ? `the machine: ${known.join(', ')}` : '';
 }
 
 export type Side = 'both' | 'host' | 'device';
