@@ -60,7 +60,7 @@ async function open(plan) {
 }
 
 /** Names of steps whose first argument is no selector. */
-const ANYWHERE = ['append', 'until', 'evaluate', 'back', 'forward', 'fragment', 'counted', 'axe', 'keys', 'media', 'pdf', 'focused', 'screenshot'];
+const ANYWHERE = ['append', 'until', 'back', 'forward', 'fragment', 'counted', 'axe', 'keys', 'media', 'pdf', 'focused', 'screenshot'];
 
 const stepsOf = (context, page) => {
     // The page has done what was asked of it. A <details> tells that it was opened in a task of its own: also after those.
@@ -177,8 +177,10 @@ const stepsOf = (context, page) => {
         focused: () => page.evaluate('document.activeElement.getAttribute("aria-label") || document.activeElement.innerText'),
         screenshot: (path, fullPage = false) => page.screenshot({ path, fullPage }).then(() => null),
     };
-    /** Opens the tab that an element is in, if another one is open. */
-    const reveal = async (selector) => {
+    /** Opens the tab that an element is in, if another one is open; of an expression, the first element that it asks for. */
+    const reveal = async (name, text) => {
+        const selector = name === 'evaluate' ? /querySelector(?:All)?\('([^']+)'\)/.exec(text)?.[1] : text;
+        if (!selector) return;
         const found = page.locator(selector).first();
         if (!(await found.count())) return;
         const tab = await found.evaluate((element) => element.closest('[role=tabpanel][hidden]')?.getAttribute('aria-labelledby'));
@@ -202,7 +204,7 @@ async function visit(plan) {
         for (const tab of [...tabs, ...tabs.slice(0, 1)]) await steps.click(tab);
         const results = [];
         for (const [name, ...parameters] of plan.steps) {
-            if (plan.tabs && !ANYWHERE.includes(name)) await reveal(parameters[0]);
+            if (plan.tabs && !ANYWHERE.includes(name)) await reveal(name, parameters[0]);
             results.push((await steps[name](...parameters)) ?? null);
         }
         trouble.push(...(await page.evaluate('window.violations')).map((violation) => `violation: ${violation}`));

@@ -15,6 +15,13 @@ from tests.harness import PYTHON, ROOT, Recording, made_once, recorded, sim_buil
 from tests.web.browser import write_page
 
 
+# Shows the timeline's whole run: a page opens where memory is.
+WHOLE_RUN = [
+    "evaluate",
+    "[...document.querySelectorAll('#timeline .zoom button')].find((e) => e.innerText === 'Whole run').click()",
+]
+
+
 class Page:
     def __init__(self, path: Path, profiles: List[Profile]) -> None:
         self.path = path
@@ -29,7 +36,7 @@ class Page:
     @property
     def bar_moment(self) -> str:
         """A button that leads to a moment which is not the page's first."""
-        return f".bar button:text-is('{'host peak' if self.has_device else 'end'}')"
+        return f".moment button:text-is('{'Host peak' if self.has_device else 'End'}')"
 
     def owner_table(self, rows: List[List[Any]]) -> Dict[str, List[int]]:
         """As owners() has it. Columns: owner, group, host, device, total, share, blocks, …, or "total" alone for three."""

@@ -34,7 +34,7 @@ def test_a_page_with_a_stack_the_filter_and_the_steps_is_clean(tmp_path: Path) -
     visited = visit(
         page,
         ["click", "#blocks tbody tr"],
-        ["click", ".sifting summary"],
+        ["click", ".menu > summary"],
         ["fill", ".sifting .sift", "("],
         ["click", "#device .step-by-step summary"],
         ["click", "[aria-label='Previous step']"],

@@ -76,7 +76,7 @@ def test_another_moment_has_another_balance(training: Shown) -> None:
     last = sampled(profile)[-1]
     names, figures = look(
         training.page,
-        ["click", ".bar .buttons button:text-is('end')"],
+        ["click", ".moment button:text-is('End')"],
         ["attributes", OWNERS, "data-owner"],
         ["attributes", OWNERS, "data-bytes"],
     )[1:]

@@ -67,7 +67,7 @@ def test_back_is_what_was_enlarged_before(page: Path) -> None:
 
 def test_an_enlarged_frame_stays_so_at_another_moment_and_is_as_wide_as_all(page: Path) -> None:
     load = ["click", "#calls .flame g:has-text('train.py:3 (load)')"]
-    results = look(page, load, ["attributes", WIDE, "width"], ["click", ".bar button >> nth=0"], ["text", TRAIL])
+    results = look(page, load, ["attributes", WIDE, "width"], ["click", ".moment button >> nth=0"], ["text", TRAIL])
     assert results[3] == "all › train.py:30 (main) › train.py:3 (load)"
     assert float(results[1][0]) > 1000
 

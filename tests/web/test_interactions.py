@@ -16,7 +16,7 @@ from jmassif.units import moment, size
 
 from tests.reporter.traces import Trace
 from tests.web.browser import SCREENSHOTS, Seen, Step, look, look_once, write_page
-from tests.web.pages import TREE, Page, assert_adds_up, find, held, owners, walk
+from tests.web.pages import TREE, WHOLE_RUN, Page, assert_adds_up, find, held, owners, walk
 
 ORDER = "#calls label:has-text('Order') select"
 MEASURE = "#calls label:has-text('Show') select"
@@ -46,15 +46,15 @@ FRAMES = (
 
 
 def pointed(page: Page, time: float) -> List[Step]:
-    return [["hover", "#timeline .u-over", share_of_time(page, time), 0.5], ["text", ".readout"]]
+    return [WHOLE_RUN, ["hover", "#timeline .u-over", share_of_time(page, time), 0.5], ["text", "#timeline .tip"]]
 
 
 def areas(dimension: str, table: str) -> List[Step]:
     """The sizes and names below a timeline of such areas, and the rows of a table."""
     return [
         ["choose", "#timeline select", dimension],
-        ["texts", "#timeline .legend b"],
-        ["attributes", "#timeline .legend li", "data-name"],
+        ["texts", "#timeline .values tr[data-name] td:nth-child(2)"],
+        ["attributes", "#timeline .values tr[data-name]", "data-name"],
         ["rows", f"#{table} tbody"],
     ]
 
@@ -80,10 +80,10 @@ def fixture_seen(real: Page) -> Seen:
             ],
             "zoom": [
                 ["hover", "#timeline .u-over", 0.5, 0.5],
-                ["text", ".readout"],
+                ["text", "#timeline .tip"],
                 ["drag", "#timeline .u-over", 0.9, 1.0],
                 ["hover", "#timeline .u-over", 0.5, 0.4],
-                ["text", ".readout"],
+                ["text", "#timeline .tip"],
             ],
         },
     )
@@ -94,8 +94,8 @@ def fixture_training_seen(training: Page) -> Seen:
     longest = longest_scope(training.profile)
     side, owner = (f"#calls label:has-text('{label}') select" for label in ("Memory", "Owner"))
     maps: List[Step] = []
-    for button in ("peak", "device peak", "end"):
-        maps += [["click", f".bar button:text-is('{button}')"], ["texts", "#device .map-label"]]
+    for button in ("Peak", "Device peak", "End"):
+        maps += [["click", f".moment button:text-is('{button}')"], ["texts", "#device .map-label"]]
     return look_once(
         training.path,
         {
@@ -180,9 +180,9 @@ def test_regions_under_the_pointer_are_named(tmp_path: Path) -> None:
     inside, outside = look(
         page,
         ["hover", "#timeline .u-over", 0.5, 0.5],
-        ["text", ".readout"],
+        ["text", "#timeline .tip"],
         ["hover", "#timeline .u-over", 0.999, 0.5],
-        ["text", ".readout"],
+        ["text", "#timeline .tip"],
     )[1::2]
     assert "in epoch › batch" in inside and "epoch" not in outside
 
@@ -192,11 +192,11 @@ def fixture_pictures(pytorch: Page) -> List[Any]:
     pictures = ["evaluate", "[...document.querySelectorAll('#timeline .u-wrap canvas')].map((e) => e.toDataURL())"]
     return look(
         pytorch.path,
-        ["click", ".bar button:text-is('end')"],
+        ["click", ".moment button:text-is('End')"],
         pictures,
         ["press", "#timeline .plot", "Home"],
         pictures,
-        ["click", ".bar button:text-is('end')"],
+        ["click", ".moment button:text-is('End')"],
         pictures,
         ["choose", "#timeline select", "kind"],
         ["choose", "#timeline select", "owner"],  # drawn anew
@@ -540,9 +540,9 @@ def test_the_map_has_the_blocks_that_live_at_the_moment(training: Page, training
 def test_each_process_has_its_own_figures(forking: Page) -> None:
     steps: List[List[Any]] = []
     for index in (1, 2, 3):
-        shown = [["rows", "#owners tbody"], ["evaluate", TREE], ["text", ".tile .large"]]
+        shown = [["rows", "#owners tbody"], ["evaluate", TREE], ["text", "#headline .size b"]]
         steps += [["choose", ".bar select", {"index": index}], *shown]
-    n_processes, *results = look(forking.path, ["count", ".bar .choice:first-child option"], *steps)
+    n_processes, *results = look(forking.path, ["count", ".bar > .choice option"], *steps)
     assert n_processes == 4
     assert sorted(results[3::4]) == sorted(size(profile.peaks["host"].host) for profile in forking.profiles)
     found = {json.dumps([forking.owner_table(results[i]), json.loads(results[i + 1])[1]]) for i in (1, 5, 9)}
@@ -594,7 +594,7 @@ def test_real_pages_fit_the_screen_also_in_comparison(
 
 
 @pytest.mark.parametrize("name", ["training", "pytorch"])
-def test_a_print_has_every_section_and_no_controls(request: Any, tmp_path: Path, name: str) -> None:
+def test_a_print_has_the_first_screen_and_the_open_tab_and_no_controls(request: Any, tmp_path: Path, name: str) -> None:
     page: Page = request.getfixturevalue(name)
     path = tmp_path / "report.pdf"
     _, controls, clipped, empty, answer, _ = look(
@@ -602,7 +602,7 @@ def test_a_print_has_every_section_and_no_controls(request: Any, tmp_path: Path,
         ["media", "print", 718, 1000],  # A4 within its margins
         [
             "evaluate",
-            "[...document.querySelectorAll('.bar button, .bar select, .tools button, nav, .more, .above select')]"
+            "[...document.querySelectorAll('.bar button, .bar select, .moment button, [role=tab], .tools button, .more, .above select')]"
             ".filter((e) => e.checkVisibility()).length",
         ],
         [
@@ -615,17 +615,17 @@ def test_a_print_has_every_section_and_no_controls(request: Any, tmp_path: Path,
             "evaluate",
             "[...document.querySelectorAll('section:not([hidden])')].filter((s) => s.innerText.length < 40).map((s) => s.id)",
         ],
-        ["text", ".answer"],
+        ["text", "#headline .size"],
         ["pdf", str(path)],
     )
     assert controls == 0 and clipped == [] and empty == []
     assert size(held(page.profile, select(page.profile, "peak").composition)) in answer
     n_pages = len(re.findall(rb"/Type\s*/Page\b", path.read_bytes()))
-    assert 1 < n_pages <= 20
+    assert 1 <= n_pages <= 8
 
 
 def test_a_reader_with_keys_alone_gets_everywhere(real: Page) -> None:
-    """Past the links; to a section; to a row of its table."""
+    """Past the bar; to a tab, with an arrow to the next one; to a row of its table."""
     first = real.profile.snapshots[0]
     results = look(
         real.path,
@@ -633,15 +633,38 @@ def test_a_reader_with_keys_alone_gets_everywhere(real: Page) -> None:
         ["focused"],
         ["keys", "Enter"],
         ["evaluate", "location.hash"],
-        ["press", "nav a[href='#group-system-and-run']", "Enter"],
-        [
-            "evaluate",
-            "Math.abs(document.querySelector('#group-system-and-run').getBoundingClientRect().top) < innerHeight",
-        ],
-        ["press", "#snapshots > details > summary", "Enter"],
+        ["press", "#tab-system", "ArrowRight"],
+        ["focused"],
         ["press", "#snapshots tbody tr:nth-child(1)", "Enter"],
         ["text", "#chosen"],
         tabs=False,
     )
-    assert results[1] == "Skip to the report" and results[3] == "#headline" and results[5]
-    assert results[8].startswith(f"snapshot {first.id}, {moment(first.time, 'ms')}: ")
+    assert results[1] == "Skip to the report" and results[3] == "#headline" and results[5] == "Run"
+    assert results[7] == f"snapshot {first.id}, {moment(first.time, 'ms')}"
+
+
+def test_keys_choose_moments_tabs_and_the_span(real: Page) -> None:
+    """Wherever the focus is, but in a field."""
+    width = "parseFloat(document.querySelector('.brush').style.width)"
+    opened = "document.querySelector('[role=tab][aria-selected=true]').innerText"
+    before, at_first, _, tab, _, now, _, compared, _, zoomed, _, focused, _, typed, still = look(
+        real.path,
+        ["text", "#chosen"],
+        ["evaluate", width],
+        ["keys", "2"],
+        ["evaluate", opened],
+        ["keys", "ArrowLeft"],
+        ["text", "#chosen"],
+        ["keys", "Shift+ArrowLeft"],
+        ["text", ".comparison"],
+        ["keys", "+"],
+        ["evaluate", width],
+        ["keys", "/"],
+        ["focused"],
+        ["keys", "1"],
+        ["evaluate", "document.getElementById('search').value"],
+        ["evaluate", opened],
+        tabs=False,
+    )
+    assert tab == still == "Flame graph" and now != before and compared.startswith("vs. ")
+    assert zoomed < at_first and focused.startswith("Search") and typed == "1"

@@ -48,7 +48,7 @@ def test_the_page_of_a_large_trace(trace: Path, tmp_path: Path) -> None:  # noqa
     for view in VIEWS:
         steps += [
             ["evaluate", f"document.getElementById('{view}').scrollIntoView()"],
-            ["delay", ".bar [aria-label='Previous snapshot']"],
+            ["delay", "[aria-label='Previous snapshot']"],
         ]
     steps += [["evaluate", "document.getElementById('timeline').scrollIntoView()"]]
     steps += [["delay", "#timeline .u-over", {"position": {"x": x, "y": 60}}] for x in (900, 300, 600)]

@@ -15,8 +15,9 @@ from tests.serve.served import Served
 # All that can be seen: texts, what is open, how controls stand.
 SEEN = """(() => {
     const controls = [...document.querySelectorAll('main select, main input')];
-    const open = [...document.querySelectorAll('main details[open] > summary h2')].map((e) => e.innerText);
-    return JSON.stringify([document.querySelector('main').innerText.replace('copied', ''), open, controls.map((e) => [e.value, e.checked])]);
+    const open = [...document.querySelectorAll('[role=tab][aria-selected=true]')].map((e) => e.innerText);
+    const shown = controls.filter((e) => !e.closest('[hidden]'));
+    return JSON.stringify([document.querySelector('main').innerText, open, shown.map((e) => [e.value, e.checked])]);
 })()"""
 
 
@@ -47,14 +48,14 @@ def parts(fragment: str) -> Dict[str, str]:
 CHOICES: List[List[Any]] = [
     ["click", "[aria-label='Previous snapshot']"],
     ["click", "[aria-label='Previous snapshot']"],
-    ["evaluate", "document.querySelector('#owners details').open = true"],
-    ["evaluate", "document.querySelector('#calls details').open = true"],
-    ["evaluate", "document.querySelector('#lines details').open = true"],
+    ["click", "#tab-flame-graph"],
     ["choose", "#calls label:has-text('Order') select", "bottom-up"],
     ["evaluate", "document.querySelector('#calls [data-keep=fold]').click()"],
     ["fill", "#calls input[type=search]", "alloc_2."],
-    ["fill", "#lines .filter", r"run\.py:1[0-9]$"],
+    ["click", "#tab-by-owner"],
     ["click", "#owners tbody tr:nth-child(2)"],
+    ["click", "#tab-by-line"],
+    ["fill", "#lines .filter", r"run\.py:1[0-9]$"],
 ]
 
 
@@ -79,9 +80,7 @@ def test_a_view_of_a_server_has_its_token_and_is_the_same(trace: Path) -> None:
     served: Any = Served(trace)
     copied = ["evaluate", "document.querySelector('#copy-link').click(), navigator.clipboard.readText()"]
     try:
-        *_, fragment, seen, link = look(
-            served.address, *CHOICES, ["fragment"], ["evaluate", SEEN], copied, tabs=False
-        )
+        *_, fragment, seen, link = look(served.address, *CHOICES, ["fragment"], ["evaluate", SEEN], copied, tabs=False)
         found = look(
             served.address,
             ["evaluate", SEEN],
@@ -142,7 +141,7 @@ def test_the_address_is_readable(page: Path) -> None:
         "yes",
     )
     assert told["calls.search"] == "alloc_2." and told["lines.filter-python-lines"] == r"run\.py:1[0-9]$"
-    assert set(told["open"].split(",")) == {"owners", "calls", "lines"}
+    assert told["tab"] == "by-line"
     assert len(fragment) < 250
 
 
@@ -201,14 +200,14 @@ def test_back_undoes_a_setting_and_what_the_tree_is_narrowed_to(page: Path) -> N
         page,
         ["choose", "#calls label:has-text('Order') select", "python"],
         order,
-        ["click", "#owners tbody tr"],
+        ["click", "#timeline .values button"],
         ["count", ".bar .chip"],
         ["back"],
         ["count", ".bar .chip"],
         order,
         ["back"],
         order,
-        fragment="open=calls,owners",
+        fragment="tab=flame-graph",
         tabs=False,
     )
     assert [results[i] for i in (1, 3, 5, 6, 8)] == ["python", 1, 0, "python", "top-down"]
@@ -225,7 +224,7 @@ def test_typing_makes_no_steps(page: Path) -> None:
         ["fill", filter_, "run"],
         typed,
         ["fragment"],
-        fragment="open=lines",
+        fragment="tab=by-line",
         tabs=False,
     )
     assert before == after and parts(fragment)["lines.filter-python-lines"] == "run"
@@ -237,28 +236,28 @@ def test_a_link_to_a_section_keeps_the_view(page: Path) -> None:
         ["text", "#chosen"],
         ["evaluate", "location.hash = '#libraries'"],
         ["text", "#chosen"],
-        ["count", "#libraries details[open]"],
+        ["count", ".panel:not([hidden]) #libraries"],
         ["fragment"],
-        fragment="at=2&open=owners",
+        fragment="at=2&tab=run",
         tabs=False,
     )
     assert "snapshot 2" in said and still == said and seen == 1
-    assert fragment.startswith("libraries&") and parts(fragment)["at"] == "2"
+    assert parts(fragment) == {"at": "2", "tab": "by-owner"}
 
 
 def test_an_address_leads_to_its_section(page: Path) -> None:
     top = ["evaluate", "document.querySelector('#calls').getBoundingClientRect().top"]
-    (found,) = look(page, top, tabs=False, fragment="calls&open=owners,lines,libraries", height=600)
+    (found,) = look(page, top, tabs=False, fragment="calls&tab=run", height=600)
     assert 0 <= found < 120  # below the bar
 
 
 HOSTILE = [
     "%",
     "at=99999999999999999999&with=-1&process=0&owner=nobody&line=x&place=-1:x",
-    "at=__proto__&with=constructor&owner=__proto__&__proto__=1&constructor.name=x&open=__proto__,toString",
+    "at=__proto__&with=constructor&owner=__proto__&__proto__=1&constructor.name=x&tab=__proto__&span=9-1",
     "place=1:nothing+of+that+name&place=0:&at=",
     "calls.order=sideways&calls.fold=perhaps&calls.show=<img src=x onerror=alert(1)>",
-    "open=<script>alert(1)</script>&lines.filter-python-lines=%3Cb%3E&x.y=z",
+    "tab=<script>alert(1)</script>&span=1-x&lines.filter-python-lines=%3Cb%3E&x.y=z",
     "owner=" + "%00" * 50 + "&at=%F0%9F%92%A9",
     "javascript:alert(1)",
 ]
@@ -267,7 +266,7 @@ HOSTILE = [
 SHOWN: List[List[Any]] = [
     ["text", "#chosen"],
     ["count", ".chip"],
-    ["count", "details[open]"],
+    ["attributes", "[role=tab][aria-selected=true]", "id"],
     ["count", "[role=alert]"],
 ]
 
@@ -282,7 +281,7 @@ def test_what_an_address_asks_for_in_vain_is_passed_over(page: Path) -> None:
     for i, fragment in enumerate(HOSTILE):
         at = n + i * (n + 2) + 2
         assert found[at : at + n] == found[:n], fragment
-    assert found[1:n] == [0, 0, 0]
+    assert found[1:n] == [0, ["tab-by-line"], 0]
     assert look(page, *SHOWN, tabs=False, fragment="&".join(HOSTILE[:8])) == found[:n]
 
 
@@ -298,14 +297,7 @@ def test_each_process_has_its_address(forking: Page) -> None:
     )
     pids = {profile.manifest["pid"] for profile in forking.profiles}
     assert parts(fragment)["process"] in pids
-    again, headlines = look(
-        forking.path,
-        ["evaluate", SEEN],
-        ["count", "#headline > .first:not([hidden])"],
-        fragment=fragment,
-        tabs=False,
-    )
-    assert again == seen and headlines == 1
+    assert look(forking.path, ["evaluate", SEEN], fragment=fragment, tabs=False) == [seen]
 
 
 def test_the_sum_of_processes_names_whose_moment_it_is(forking: Page) -> None:
@@ -334,13 +326,14 @@ def test_a_real_runs_view_is_the_same_elsewhere(training: Page) -> None:
         ["evaluate", TREE],
     )
     told = parts(fragment)
-    assert told["open"] == "all" and told["timeline.group-by"] == "library" and ".py:" in told["line"]
+    assert told["tab"] == "by-line" and told["timeline.group-by"] == "library" and ".py:" in told["line"]
     assert ":" in parts(of_block)["place"]
     again, *_, tree_again = look(
         training.path,
         ["evaluate", SEEN],
         ["evaluate", f"location.hash = {of_block!r}, null"],
         ["until", "document.querySelector('.chip')?.innerText.includes('allocated by')", 20000],
+        ["click", "#tab-flame-graph"],
         ["evaluate", TREE],
         fragment=fragment,
         tabs=False,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The machine below the timeline: the figures are the model's, and the plots are zoomed together."""
+"""The machine over time: the figures are the model's, and the plot shows the span of the timeline."""
 
 from pathlib import Path
 from typing import Any, Dict, List
@@ -10,14 +10,13 @@ from jmassif.analysis.moments import select
 from jmassif.analysis.system import machine
 from jmassif.model.run import Profile
 from jmassif.reader.builder import load_file
-from jmassif.units import size
 from tests.reporter.test_machine import trace
 from tests.reporter.traces import small_training_run
 from tests.web.browser import look, visit, write_page
-from tests.web.pages import Page
+from tests.web.pages import WHOLE_RUN, Page
 
 MIB = 1 << 20
-ROWS = ["rows", "#timeline tbody"]
+ROWS = ["rows", "#machine tbody"]
 
 
 def expected(profile: Profile, time: int) -> Dict[str, List[Any]]:
@@ -34,7 +33,7 @@ def shown(rows: List[List[Any]]) -> Dict[str, List[Any]]:
 
 def test_the_figures_are_those_of_the_moment(training: Page) -> None:
     profile = training.profile
-    at_peak, _, at_end = look(training.path, ROWS, ["click", ".bar .buttons button:text-is('end')"], ROWS)
+    at_peak, _, at_end = look(training.path, ROWS, ["click", ".moment button:text-is('End')"], ROWS)
     peak, end = (select(profile, name) for name in ("peak", "end"))
     assert "available" in shown(at_peak)
     assert shown(at_peak) == expected(profile, peak.time)
@@ -49,7 +48,7 @@ def fixture_small(tmp_path_factory: Any) -> Path:
 
 
 def test_what_was_said_last_holds_and_the_worst_is_found(small: Path) -> None:
-    rows, note = look(small, ROWS, ["text", "#timeline .table .above .quiet"])
+    rows, note = look(small, ROWS, ["text", "#machine .table .above .quiet"])
     assert shown(rows) == {
         "available": [3000 * MIB, 100 * MIB, 2000 * MIB, 100 * MIB, 10],
         # More in use than the limit is nothing left.
@@ -60,46 +59,35 @@ def test_what_was_said_last_holds_and_the_worst_is_found(small: Path) -> None:
 
 
 def test_a_click_below_the_timeline_chooses_a_moment_too(small: Path) -> None:
-    _, chosen, _, compared = look(
+    _, _, chosen, _, compared = look(
         small,
+        WHOLE_RUN,
         ["pick", ".machine .u-over", 0.999],
         ["text", "#chosen"],
         ["pick", ".machine .u-over", 0.001, ["Shift"]],
-        ["text", ".bar .comparison"],
+        ["text", ".comparison"],
     )
     assert chosen.startswith("snapshot 3, 20 ms")
     assert compared.startswith("vs. snapshot 1, 0 ms")
 
 
-def test_pointing_at_the_timeline_tells_the_machines_figures(small: Path) -> None:
-    _, at_left, _, at_right = look(
-        small,
-        ["hover", "#timeline .plot .u-over", 0.01, 0.5],
-        ["text", "#timeline .readout"],
-        ["hover", ".machine .u-over", 0.99, 0.5],
-        ["text", "#timeline .readout"],
-    )
-    assert at_left.startswith("0 ms") and f"the machine: available {size(3000 * MIB)}, left of" in at_left
-    assert at_right.startswith("20 ms") and f"the machine: available {size(2000 * MIB)}, left of" in at_right
-
-
-def test_plots_are_zoomed_together(small: Path) -> None:
+def test_plots_show_one_span(small: Path) -> None:
     """What was dragged over begins at 12 ms: nearest to its left edge is 10, and of the whole it is 0."""
-    _, _, enlarged, _, _, whole, is_hidden = look(
+    _, _, _, enlarged, _, _, whole = look(
         small,
+        WHOLE_RUN,
         ["drag", "#timeline .plot .u-over", 0.6, 0.9],
         ["pick", ".machine .u-over", 0.01],
-        ["text", "#chosen b"],
-        ["click", "#timeline button:text-is('Zoom out')"],
+        ["text", "#chosen"],
+        WHOLE_RUN,
         ["pick", ".machine .u-over", 0.01],
-        ["text", "#chosen b"],
-        ["evaluate", "document.querySelector('#timeline .above button').hidden"],
+        ["text", "#chosen"],
     )
-    assert (enlarged, whole, is_hidden) == ("peak, 10 ms", "snapshot 1, 0 ms", True)
+    assert (enlarged, whole) == ("peak, 10 ms", "snapshot 1, 0 ms")
 
 
 def test_without_figures_there_is_no_plot_of_the_machine(tmp_path: Path) -> None:
-    visited = visit(write_page(tmp_path, small_training_run().save(tmp_path)), ["count", "#timeline .machine"])
+    visited = visit(write_page(tmp_path, small_training_run().save(tmp_path)), ["count", ".machine"])
     assert visited.results == [0]
 
 

@@ -70,7 +70,7 @@ def test_places_follow_the_moment_open_and_close_and_show_their_blocks(small: An
         served.address,
         ["until", f"document.querySelectorAll('{_ROWS}').length > 3", _PATIENCE_MS],
         ["attributes", f"{_ROWS}:first-child td.figure", "data-value"],
-        ["click", ".bar button:text-is('host peak')"],
+        ["click", ".moment button:text-is('Host peak')"],
         ["until", f"document.querySelector('#places [role=status]').innerText.includes('host peak')", _PATIENCE_MS],
         ["attributes", f"{_ROWS}:first-child td.figure", "data-value"],
         ["count", _ROWS],

@@ -95,7 +95,7 @@ def test_a_step_of_the_list_is_chosen_and_another_moment_takes_its_place(run: Tu
         LABELS,
         ["texts", "#device .step-list button[aria-current]"],
         ["texts", "#device .stack li"],
-        ["click", ".bar button:text-is('device peak')"],
+        ["click", ".moment button:text-is('Device peak')"],
         ["text", "#device .map-summary"],
         TOLD,
     )

@@ -14,7 +14,11 @@ def test_the_table_of_threads_is_that_of_json_at_any_moment(tmp_path: Path) -> N
     trace = _trace().save(tmp_path)
     page = write_page(tmp_path, trace)
     rows, _, at_end, problems = look(
-        page, ("rows", "#threads tbody"), ("click", ".bar button:text-is('end')"), ("rows", "#threads tbody"), ("axe",)
+        page,
+        ("rows", "#threads tbody"),
+        ("click", ".moment button:text-is('End')"),
+        ("rows", "#threads tbody"),
+        ("axe",),
     )
     held = {row[0]: row[1] for row in rows}
     table = json.loads(jm_print("--format=json", "--by=thread", trace).out)["table"]
@@ -26,7 +30,7 @@ def test_the_table_of_threads_is_that_of_json_at_any_moment(tmp_path: Path) -> N
 def test_the_timeline_has_areas_by_thread(tmp_path: Path) -> None:
     page = write_page(tmp_path, _trace().save(tmp_path))
     names = look(
-        page, ("choose", "#timeline select", "thread"), ("attributes", "#timeline .legend [data-name]", "data-name")
+        page, ("choose", "#timeline select", "thread"), ("attributes", "#timeline .values [data-name]", "data-name")
     )[1]
     assert names == ["(no thread)", "thread 4", "loader", "main thread"]
 

@@ -29,7 +29,7 @@ def write(difference: Difference, stacks: Stacks) -> Iterator[str]:
 
 
 def _texts(difference: Difference) -> List[str]:
-    return [shown(" ".join(sentences(difference, finding))) for finding in difference.findings]
+    return [" ".join(map(shown, sentences(difference, finding))) for finding in difference.findings]
 
 
 class _Names(Names):

@@ -5,13 +5,17 @@
 
 import type { Page } from './runs/page.js';
 import { choicesOf, read, stateOf, written } from './runs/state.js';
-import { tabsOf } from './tabs.js';
+import { openTab, tabsOf } from './tabs.js';
 
 // Parts of a state whose change is no step.
 const isPassing = (key: string) => key === 'span' || /\.(filter|search)/.test(key);
 
 const changed = (one: Map<string, string>, other: Map<string, string>) =>
     [...new Set([...one.keys(), ...other.keys()])].filter((key) => one.get(key) !== other.get(key));
+
+/** The tab that an anchor leads to; '' for none. */
+const tabOf = (page: Page, anchor: string) =>
+    tabsOf(page).find(({ id, views }) => id === anchor || views.some((view) => view.id === anchor))?.id ?? '';
 
 export class Address {
     /** The state in the address. */
@@ -27,14 +31,13 @@ export class Address {
     choose() {
         const { page } = this;
         const { anchor, state } = read(location.hash.slice(1));
-        page.settings.clear();
-        const views = new Set(tabsOf(page).flatMap(({ views }) => views.map(({ id }) => id)));
-        for (const [key, value] of state) if (views.has(key.split('.')[0]) && key.includes('.')) page.settings.set(key, value);
+        const views = new Set(['timeline', ...tabsOf(page).flatMap(({ views }) => views.map(({ id }) => id))]);
+        page.restore(new Map([...state].filter(([key]) => key.includes('.') && views.has(key.split('.')[0]))));
         page.choose(choicesOf(page, state));
         const tabs = tabsOf(page);
         if (!tabs.some(({ id }) => id === page.tab)) page.open('');
-        const tab = tabs.find(({ id, views }) => id === anchor || views.some((view) => view.id === anchor));
-        if (tab) page.open(tab.id);
+        const tab = tabOf(page, anchor);
+        if (tab) page.open(tab);
         this.#goal = anchor;
     }
 
@@ -59,17 +62,17 @@ export class Address {
     /** By back or forward, or by another address of this page. */
     #arrive() {
         const { anchor, state } = read(location.hash.slice(1));
-        const isOurs = history.state?.isView === true;
-        if (isOurs || state.size) {
+        const isOurs = (history.state as { isView?: boolean } | null)?.isView === true;
+        if (anchor && !isOurs && !state.size) {
+            // A link to a view is no other state.
+            const tab = tabOf(this.page, anchor);
+            this.#goal = anchor;
+            if (tab && tab !== openTab(this.page)) this.page.open(tab);
+            else this.arrived();
+        } else {
             this.quietly();
             this.choose();
             this.#state = this.#now();
-        } else if (anchor) {
-            // A link to a view is no other state.
-            const tab = tabsOf(this.page).find(({ id, views }) => id === anchor || views.some((view) => view.id === anchor));
-            this.#goal = anchor;
-            if (tab && tab.id !== this.page.tab) this.page.open(tab.id);
-            else this.arrived();
         }
         this.#later();
     }

@@ -264,7 +264,7 @@ export class MemoryPlot extends TimePlot {
         replace(
             this.#tip,
             h('b', {}, `${time(at, unit)}: ${size(this.exact[idx as number])}`),
-            moment.time !== at && h('div', { class: 'quiet' }, `owners at ${time(moment.time, unit)}, ${moment.name}`),
+            h('div', { class: 'quiet' }, `nearest: ${moment.name} at ${time(moment.time, unit)}`),
             h('table', {}, h('tbody', {}, ...parts.slice(0, 6).map(({ name, held, colour }) => row(name, held, colour)))),
             ...this.#eventsAt(u, at, left).map((text) => h('div', { class: 'quiet' }, text)),
         );

@@ -118,6 +118,7 @@ export class TimePlot {
 
     make(series: uPlot.Series[], columns: ArrayLike<number | null>[], hooks?: uPlot.Hooks.Arrays) {
         const { canvas, page, x, key } = this;
+        this.#release();
         this.plot?.destroy();
         const [from, to] = spanOf(page);
         this.plot = new uPlot(

@@ -3,7 +3,7 @@
 // The first screen above the timeline: the figure and its moment, what is the matter and what to do, and the bar from the figure
 // that the reader saw elsewhere to the one that the framework prints.
 
-import { count, growth, moment as time, size, whole } from '../base/units.js';
+import { count, growth, size, whole } from '../base/units.js';
 import type { Statement } from '../runs/data.js';
 import type { Page } from '../runs/page.js';
 import type { Bar, Part, Seen } from './seen.js';
@@ -47,8 +47,7 @@ function MomentControl({ page }: { page: Page }) {
                 ))}
             </span>
             <output id="chosen" title={`${count(run.moments.length, 'moment')}; moment ${moment + 1}`}>
-                {time(run.moments[moment].time, run.head.unit)}
-                <span class="unseen">, {run.moments[moment].name}</span>
+                {run.label(moment)}
             </output>
             {step(1, 'Next snapshot', '›')}
         </div>
@@ -224,7 +223,7 @@ export function Headline({ page, seen }: { page: Page; seen: Seen }) {
                             <b>{size(bytes)}</b> {space}{' '}
                         </span>
                     ))}
-                    {seen.when || 'No memory is on record here.'} <span class="quiet">{seen.capacity}</span>
+                    {seen.when || 'This trace has no complete snapshot.'} <span class="quiet">{seen.capacity}</span>
                 </p>
                 {page.run.moments.length > 0 && <MomentControl page={page} />}
             </div>

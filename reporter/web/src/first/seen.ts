@@ -3,7 +3,7 @@
 // What the first screen shows at the page's moment. At a named one it is what the report says; at any other, sums of rows, and
 // the sentences of the moment with which the page opens.
 
-import { moment as time } from '../base/units.js';
+import { moment as time, size } from '../base/units.js';
 import type { NamedReport, ShownLadder, ShownLine, Statement } from '../runs/data.js';
 import type { Page } from '../runs/page.js';
 import type { Run, Side, Sum } from '../runs/run.js';
@@ -145,9 +145,9 @@ export function seenAt(page: Page): Seen {
     const { head, parts } = whole;
     const first = head.reports.find((each) => each.moment === head.at.first);
     const named = namedReport(page);
-    const opening = parts.together
-        ? { statements: parts.together.summary, when: '' }
-        : { statements: first?.statements ?? [], when: first?.when ?? '' };
+    // Sentences on a part that the command line chose are of no other part.
+    const isGiven = !head.filter || page.filter.isGiven;
+    const said = parts.together?.summary ?? (isGiven ? (first?.statements ?? []) : []);
     const isOpening = moment === head.at.first && !page.isPart;
     const figuresOf = (): [string, number][] => {
         if (!at) return [];
@@ -159,9 +159,12 @@ export function seenAt(page: Page): Seen {
     };
     const figures = named?.figures ?? figuresOf();
     const space = named?.space ?? ((figures[0]?.[0] ?? '') as '' | Side);
-    const peakOfSum = parts.together && isOpening ? parts.together.peaks[head.is_discrete ? 'device' : 'total'] : null;
+    const all = whole.moments[moment];
+    const ofAll = page.isPart && all ? `of ${size(all.host + all.device)} shown, ` : '';
+    const main = !head.is_discrete ? 'total' : head.peaks.device?.device ? 'device' : 'host';
+    const peakOfSum = parts.together && isOpening ? parts.together.peaks[main] : null;
     return {
-        when: named?.when ?? (at ? `${page.isPart ? 'shown, ' : ''}at ${time(peakOfSum?.time ?? at.time, head.unit)}, ${at.name}` : ''),
+        when: named?.when ?? (at ? `${ofAll}at ${time(peakOfSum?.time ?? at.time, head.unit)}, ${at.name}` : ''),
         capacity: named?.capacity ?? '',
         figures: peakOfSum && figures.length === 1 ? [['', peakOfSum.bytes]] : figures,
         bars: named?.ladders.length
@@ -172,7 +175,7 @@ export function seenAt(page: Page): Seen {
         lines: named ? named.lines : at ? linesFromRows(page, space) : [],
         space,
         whole: figures[0]?.[1] ?? 0,
-        statements: named?.statements ?? opening.statements,
-        saidOf: named || isOpening ? '' : opening.when,
+        statements: named?.statements ?? said,
+        saidOf: named || isOpening || parts.together ? '' : (first?.when ?? ''),
     };
 }

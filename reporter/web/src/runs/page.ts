@@ -174,6 +174,13 @@ export class Page {
         this.#notify();
     }
 
+    /** All settings, as an address has them. */
+    restore(settings: Map<string, string>) {
+        if (JSON.stringify([...settings]) === JSON.stringify([...this.settings])) return;
+        this.settings = settings;
+        this.#notify();
+    }
+
     /** `value`: null for a control that is as it was made. */
     set(setting: string, value: string | null) {
         if ((this.settings.get(setting) ?? null) === value) return;

@@ -26,6 +26,7 @@ export class Machine extends View {
         place.append(plot.element, plot.grid.element);
         plot.draw();
         hold.add(() => plot.destroy());
+        hold.add(this.page.onChange(() => plot.follow()));
         hold.onResize(place, () => place.clientWidth && plot.resize(place.clientWidth));
         hold.onPrint((width) => plot.resize(width ?? place.clientWidth));
         onTheme(hold, () => plot.draw());
