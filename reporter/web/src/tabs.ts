@@ -70,10 +70,12 @@ export const fits = (page: Page, view: AnyView) => view.fits?.(runOf(page, view)
 export const tabsOf = (page: Page) =>
     (page.data.difference ? ofComparison(page.data.difference) : TABS).filter(({ views }) => views.some((view) => fits(page, view)));
 
+/** The moment of the failed allocation that ended the run; -1 without one. */
+export const failureOf = ({ head }: Run) => head.reports?.find(({ name }) => name === 'the failure')?.moment ?? -1;
+
 /** The open tab: another run may not have the one that was chosen. A run that died of a failed allocation opens with that. */
 export function openTab(page: Page): string {
     const tabs = tabsOf(page);
-    const { at } = page.whole.head;
-    const first = at.first !== at.peak ? 'failures' : '';
+    const first = failureOf(page.whole) < 0 ? '' : 'failures';
     return (tabs.find(({ id }) => id === page.tab) ?? tabs.find(({ id }) => id === first) ?? tabs[0])?.id ?? '';
 }

@@ -6,14 +6,14 @@
 import { count, growth, size, whole } from '../base/units.js';
 import type { Statement } from '../runs/data.js';
 import type { Page } from '../runs/page.js';
+import { failureOf } from '../tabs.js';
 import type { Bar, Part, Seen } from './seen.js';
 
 /** Moments that have a name, each once. */
 export function namedMoments({ run }: Page): [string, number][] {
-    const { at, peaks, oom } = run.head;
-    const failure = at.first !== at.peak && oom.incidents.length ? at.first : -1;
+    const { at, peaks } = run.head;
     const found: [string, number][] = [
-        ['Failure', failure],
+        ['Failure', failureOf(run)],
         ['Peak', at.peak],
         ['Host peak', peaks.host?.moment ?? -1],
         ['Device peak', run.uses('device') ? (peaks.device?.moment ?? -1) : -1],

@@ -5,6 +5,7 @@
 import { size, whole, wholePercent } from '../base/units.js';
 import type { ShownLine } from '../runs/data.js';
 import type { Page } from '../runs/page.js';
+import { failureOf } from '../tabs.js';
 import type { Seen } from './seen.js';
 
 type Column = { head: string; of: (row: ShownLine) => number; isMinor: boolean };
@@ -19,8 +20,7 @@ export function LargestLines({ page, seen }: { page: Page; seen: Seen }) {
     ];
     const columns = all.filter(({ of }) => lines.some((row) => of(row)));
     const known = page.run.head.lines.label;
-    const { at, oom } = page.whole.head;
-    const failed = page.moment === at.first && at.first !== at.peak ? (oom.incidents.at(-1)?.line ?? '') : '';
+    const failed = page.moment === failureOf(page.whole) ? (page.whole.head.oom.incidents.at(-1)?.line ?? '') : '';
     const narrow = (row: ShownLine) => {
         const index = known.indexOf(row.label);
         if (index < 0) return;
