@@ -19,6 +19,7 @@ from jmassif.attribution.views import thread_naming
 from jmassif.html import cells as cells_module, page as html
 from jmassif.html.cells import OTHER_LIBRARIES, OTHER_THREADS, Columns, TooLarge, shown
 from jmassif.html.data import RunData, report_of, run_data
+from jmassif.html.head import Packed, run_head
 from jmassif.model.records import LiveBytesByAccount, counted_blocks
 from jmassif.model.run import Profile
 from jmassif.reader.builder import load
@@ -251,7 +252,7 @@ def test_columns_come_back(values: List[int]) -> None:
     columns.add("before", [7, 8])
     columns.add("it", values)
     columns.add("signed", [-value for value in values], "signed")
-    run = RunData({"columns": columns.specs}, columns.bytes())
+    run = RunData(run_head(Packed(columns.specs)), columns.bytes())
     assert column(run, "it") == values
     assert column(run, "signed") == [-value for value in values]
 

@@ -8,6 +8,7 @@ from jmassif.analysis.moments import select
 from jmassif.attribution.names import Names
 from jmassif.html.cells import Columns, cells
 from jmassif.html.data import MappedFigures, RunData, mapped
+from jmassif.html.head import Packed, run_head
 from jmassif.model.run import Profile
 from tests.reporter.test_page_data import column
 from tests.reporter.traces import Trace, small_training_run
@@ -50,7 +51,7 @@ def told(profile: Profile) -> List[Named]:
     """By moment."""
     columns = Columns()
     names = mapped(profile, cells(profile, Names(profile)), columns)
-    run = RunData({"columns": columns.specs}, columns.bytes())
+    run = RunData(run_head(Packed(columns.specs)), columns.bytes())
     rows = list(zip(*(column(run, f"mapped.{name}") for name in ("name", *MappedFigures._fields))))
     now: Named = {}
     found = []

@@ -2,10 +2,10 @@
 """A difference as JSON and CSV (fields: docs/reference.md). Sizes are bytes."""
 
 import json
-from typing import Any, Dict, Iterator, List, Optional
+from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence
 
 from jmassif.analysis.aggregate import Usage
-from jmassif.analysis.compare import Difference, DifferenceRow, View
+from jmassif.analysis.compare import Difference, DifferenceRow as Row, View
 from jmassif.analysis.ladder import Ladder
 from jmassif.export.csv import line
 from jmassif.export.json import data
@@ -14,41 +14,78 @@ from jmassif.model.run_info import label
 JSON_VERSION = 1
 
 
-def _figures(figures: Usage) -> Dict[str, Any]:
-    return {"host": figures.host_bytes, "device": figures.device_bytes, "number": figures.blocks}
+class DifferenceFigures(NamedTuple):
+    host: int  # bytes
+    device: int
+    number: int  # of blocks or calls
 
 
-def _row(row: Optional[DifferenceRow]) -> Optional[Dict[str, Any]]:
-    return row and {
-        "name": row.key.name,
-        "inside": row.key.inside,
-        "in_total": row.key.is_counted,
-        "cells": [
-            {**_figures(cell.figures), "change": _figures(cell.change), "beyond_noise": cell.is_beyond_noise}
-            for cell in row.cells
-        ],
-    }
+class DifferenceCell(NamedTuple):
+    """Figures of a column. The change is against the first one."""
+
+    host: int
+    device: int
+    number: int
+    change: DifferenceFigures
+    beyond_noise: Optional[bool]
 
 
-def _view(view: View) -> Dict[str, Any]:
-    return {
-        "by": view.by,
-        "number_is": view.counts,
-        "rows": [_row(row) for row in view.rows],
-        "other_rows": view.n_other,
-        **{name: _row(getattr(view, name)) for name in ("other", "rounding", "total")},
-    }
+class DifferenceRow(NamedTuple):
+    """A cell for each column. `inside`: the calls around a call; a row that these contain is not in the total."""
+
+    name: str
+    inside: Sequence[str]
+    in_total: bool
+    cells: List[DifferenceCell]
 
 
-def _ladder(sides: List[Ladder]) -> Dict[str, Any]:
+class DifferenceTable(NamedTuple):
+    """`number_is`: "blocks" or "calls"."""
+
+    by: str
+    number_is: str
+    rows: List[DifferenceRow]
+    other_rows: int
+    other: Optional[DifferenceRow]
+    rounding: Optional[DifferenceRow]
+    total: DifferenceRow
+
+
+class LadderRow(NamedTuple):
+    """Figures for each column. `role`: "shown", "sum", "less" or "plus"."""
+
+    key: str
+    role: str
+    about: bool
+    bytes: List[int]
+    changes: List[int]
+
+
+def _figures(figures: Usage) -> DifferenceFigures:
+    return DifferenceFigures(figures.host_bytes, figures.device_bytes, figures.blocks)
+
+
+def _row(row: Row) -> DifferenceRow:
+    cells = [
+        DifferenceCell(*_figures(cell.figures), change=_figures(cell.change), beyond_noise=cell.is_beyond_noise)
+        for cell in row.cells
+    ]
+    return DifferenceRow(row.key.name, row.key.inside, row.key.is_counted, cells)
+
+
+def table_of(view: View) -> DifferenceTable:
+    other, rounding = (row and _row(row) for row in (view.other, view.rounding))
+    rows = list(map(_row, view.rows))
+    return DifferenceTable(view.by, view.counts, rows, view.n_other, other, rounding, _row(view.total))
+
+
+def rows_of(sides: List[Ladder]) -> List[LadderRow]:
     rows = []
     for first, *others in zip(*(ladder.rungs for ladder in sides)):
         numbers = [rung.bytes for rung in (first, *others)]
         changes = [n_bytes - first.bytes for n_bytes in numbers]
-        rows.append(
-            {"key": first.key, "role": first.role, "about": first.is_about, "bytes": numbers, "changes": changes}
-        )
-    return {"pool": sides[0].pool, "rows": rows}
+        rows.append(LadderRow(first.key, first.role, first.is_about, numbers, changes))
+    return rows
 
 
 def as_json(difference: Difference) -> Dict[str, Any]:
@@ -70,8 +107,8 @@ def as_json(difference: Difference) -> Dict[str, Any]:
             "min_bytes": difference.min_bytes,
             "columns": columns,
             "facts": difference.facts,
-            "ladders": [_ladder(sides) for sides in difference.ladders],
-            "views": [_view(view) for view in difference.views],
+            "ladders": [{"pool": sides[0].pool, "rows": rows_of(sides)} for sides in difference.ladders],
+            "views": list(map(table_of, difference.views)),
         }
     )
     return found
@@ -93,7 +130,7 @@ def write_csv(difference: Difference) -> Iterator[str]:
     yield _HEAD
     for view in difference.views:
         rows = [("part", row) for row in view.rows]
-        rows += [(name, row) for name, row in view._asdict().items() if isinstance(row, DifferenceRow)]
+        rows += [(name, row) for name, row in view._asdict().items() if isinstance(row, Row)]
         for name, row in rows:
             key = row.key
             for column, cell in zip(difference.columns, row.cells):

@@ -51,6 +51,19 @@ _MEMBERS: Mapping[Any, Sequence[str]] = {
     Snapshot: ("id", "time", "reason", "host", "device", "by_kind"),
 }
 
+# Members with only these texts, by the name of their record.
+_WORDS: Mapping[Tuple[str, str], Sequence[str]] = {
+    ("ColumnSpec", "type"): ("number", "signed", "address"),
+    ("DifferenceTable", "number_is"): ("blocks", "calls"),
+    ("Finding", "pool"): ("host", "device", "bytes"),
+    ("Identity", "unit"): ("ms", "i", "B"),
+    ("Kind", "side"): ("host", "device", ""),
+    ("LadderRow", "role"): ("shown", "sum", "less", "plus"),
+    ("NamedReport", "space"): ("host", "device", ""),
+    ("ShownRung", "role"): ("shown", "sum", "less", "plus"),
+    ("Statement", "severity"): ("alarm", "warning", "note"),
+}
+
 
 # ---- records beside those of analyses --------------------------------------------------------
 
@@ -143,9 +156,19 @@ def _record(type_: Any) -> Dict[str, Any]:
     members = {
         name: _schema_of(hints.get(name) or get_type_hints(getattr(type_, name).fget)["return"]) for name in names
     }
+    members.update({name: {"enum": list(words)} for (of, name), words in _WORDS.items() if of == type_.__name__})
     if "usage" in members:  # where the whole is known
         members["share"] = {"type": "object", "additionalProperties": {"type": "number"}}
-    return {"type": "object", "properties": members, "required": list(names), "additionalProperties": False}
+    described = {"title": type_.__name__}
+    if type_.__doc__ and not type_.__doc__.startswith(f"{type_.__name__}("):  # NamedTuple's own
+        described["description"] = " ".join(type_.__doc__.split())
+    return {
+        **described,
+        "type": "object",
+        "properties": members,
+        "required": list(names),
+        "additionalProperties": False,
+    }
 
 
 def _schema_of(type_: Any) -> Dict[str, Any]:
@@ -171,17 +194,22 @@ def _schema_of(type_: Any) -> Dict[str, Any]:
 FILES = {"jmassif": (Head, Report, Rest), "jmassif-job": (Head, Job), "jmassif-range": (Head, RangeTables)}
 
 
-def schema(format_: str = "jmassif") -> Dict[str, Any]:
-    """JSON Schema (draft 7) of a file, by its member `format`."""
-    members = {name: each for part in FILES[format_] for name, each in _record(part)["properties"].items()}
+def merged_schema(title: str, parts: Sequence[Any], optional: Sequence[str] = ()) -> Dict[str, Any]:
+    """JSON Schema (draft 7) of an object with the members of several records."""
+    members = {name: each for part in parts for name, each in _record(part)["properties"].items()}
     return {
         "$schema": "http://json-schema.org/draft-07/schema#",
-        "title": f"{format_}, version {VERSION}",
+        "title": title,
         "type": "object",
         "properties": members,
-        "required": [name for name in members if name not in ("range", "sizes")],
+        "required": [name for name in members if name not in optional],
         "additionalProperties": False,
     }
+
+
+def schema(format_: str = "jmassif") -> Dict[str, Any]:
+    """Of a file, by its member `format`."""
+    return merged_schema(f"{format_}, version {VERSION}", FILES[format_], ("range", "sizes"))
 
 
 # ---- writing ---------------------------------------------------------------------------------

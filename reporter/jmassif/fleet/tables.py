@@ -16,6 +16,7 @@ from jmassif.fleet.compare import FleetDifference, FleetRow, Frame
 from jmassif.fleet.database import FIGURE, PART, RUN
 from jmassif.html.cells import Columns, all_shown, shown
 from jmassif.html.data import RunData
+from jmassif.html.head import Packed
 from jmassif.html.page import fill_page, pack
 from jmassif.render.diff_tables import escaped, markdown_table, text_table
 from jmassif.render.layout import heading, paragraph
@@ -209,5 +210,5 @@ def write_page(found: FleetDifference) -> Iterator[str]:
     title = shown(" → ".join(group.label for group in found.groups))
     first = "".join(f'<p class="statement">{escape(text)}</p>' for text in headline(found))
     first += f'<p class="quiet">{escape(method(found))}</p>'
-    columns = RunData({"columns": packed.specs}, packed.bytes())
+    columns = RunData(data(Packed(packed.specs)), packed.bytes())
     yield from fill_page(title, first, pack([columns], title, fleet=head), script="fleet.js")

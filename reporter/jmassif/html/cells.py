@@ -14,11 +14,12 @@ from array import array
 from collections import Counter
 from heapq import nlargest
 from itertools import chain, islice
-from typing import Any, Dict, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple, TypeVar, Union
+from typing import Any, Dict, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple, TypeVar
 
 from jmassif.attribution.blame import callers
 from jmassif.attribution.names import NO_TENSOR, Names
 from jmassif.attribution.views import thread_naming
+from jmassif.html.head import ColumnSpec
 from jmassif.model.records import PEAKS, Frame, Peak
 from jmassif.model.run import Profile
 from jmassif.render.sources import Sources
@@ -76,7 +77,7 @@ class Columns:
     """Named columns, in one run of bytes."""
 
     def __init__(self) -> None:
-        self.specs: Dict[str, Dict[str, Union[int, str]]] = {}
+        self.specs: Dict[str, ColumnSpec] = {}
         self._planes: List[bytes] = []
         self._n_bytes = 0
 
@@ -97,7 +98,7 @@ class Columns:
         planes = [raw[place :: column.itemsize] for place in range(column.itemsize)]
         while planes and not any(planes[-1]):
             planes.pop()
-        self.specs[name] = {"type": type_, "rows": len(column), "planes": len(planes), "at": self._n_bytes}
+        self.specs[name] = ColumnSpec(type_, len(column), len(planes), self._n_bytes)
         self._planes += planes
         self._n_bytes += len(planes) * len(column)
 

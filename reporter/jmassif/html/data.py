@@ -1,9 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Everything the page knows of a run, as one JSON object and the columns it names.
-
-Its fields are those of RunHead in reporter/web/src/runs/data.ts; docs/contributing.md describes the columns. Every text is fit
-to be shown and of a bearable length.
-"""
+"""Everything the page knows of a run, as one JSON object (html/head.py) and the columns it names (docs/contributing.md)."""
 
 from itertools import compress, islice
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
@@ -16,6 +12,8 @@ from jmassif.analysis.sizes import Histogram, NamedSizes
 from jmassif.analysis.summary import Incident, LeakedPlace, Report, build_report, moment_of
 from jmassif.attribution.blame import base_name
 from jmassif.attribution.names import NO_TENSOR, Names
+from jmassif.export.json import data
+from jmassif.html import head
 from jmassif.html.cells import NO_LINE, OTHERS, Cells, Columns, Index, cells, index_of, shown, source_around
 from jmassif.html.first import about_run, reports, statements_data
 from jmassif.model.records import GROUPS, HANDLE_KINDS, KINDS, PEAKS, ROLES, Growth, growth_by_side, side_of
@@ -62,57 +60,53 @@ def _parts(profile: Profile, segment: Segment) -> List[Tuple[int, str]]:
     return drawn
 
 
-def _map(profile: Profile, layout: Layout) -> List[Dict[str, Any]]:
+def _map(profile: Profile, layout: Layout) -> List[head.DrawnSegment]:
     largest = sorted(layout.segments, key=lambda segment: (-segment.bytes, segment.address))[:_MAX_SEGMENTS]
-    return [
-        {**_fields(each, "bytes free"), "address": f"{each.address:x}", "parts": _parts(profile, each)}
-        for each in largest
-    ]
+    return [head.DrawnSegment(f"{each.address:x}", each.bytes, each.free, _parts(profile, each)) for each in largest]
 
 
-def _incident(report: Report, number: int, incident: Incident, has_map: bool) -> Dict[str, Any]:
+def _incident(report: Report, number: int, incident: Incident, has_map: bool) -> head.Incident:
     profile, names, last = report.profile, report.names, incident.last
     layout = report.device_layout(last.position) if has_map else None
     line = names.charged(last.account)
     stack = profile.stack(profile.accounts[last.account].node)
-    return {
+    return head.Incident(
         **_fields(incident, "outcome freed verdict"),
         **_fields(last, "time error"),
-        "number": number,
-        "snapshot": 0 if last.snapshot is None else profile.snapshots[last.snapshot].id,
-        "call": printable(incident.call)[:200],
-        "asked": incident.situation.asked,
-        "tries": [each.time for each in incident.tries],
-        "reason": reason(incident, profile.is_discrete),
-        "helps": [summary.action(hint, report.run.is_pytorch, incident) for hint in incident.hints],
-        "arithmetic": arithmetic(incident.situation),
-        "line": names.frame(line)[:400] if line else "",
-        "stack": [names.frame(frame)[:400] for _, frame in zip(range(_MAX_FRAMES), stack)],
-        "map": _map(profile, layout) if layout else [],
-        "segments_left_out": max(0, len(layout.segments) - _MAX_SEGMENTS) if layout else 0,
-    }
+        number=number,
+        snapshot=0 if last.snapshot is None else profile.snapshots[last.snapshot].id,
+        call=printable(incident.call)[:200],
+        asked=incident.situation.asked,
+        tries=[each.time for each in incident.tries],
+        reason=reason(incident, profile.is_discrete),
+        helps=[summary.action(hint, report.run.is_pytorch, incident) for hint in incident.hints],
+        arithmetic=arithmetic(incident.situation),
+        line=names.frame(line)[:400] if line else "",
+        stack=[names.frame(frame)[:400] for _, frame in zip(range(_MAX_FRAMES), stack)],
+        map=_map(profile, layout) if layout else [],
+        segments_left_out=max(0, len(layout.segments) - _MAX_SEGMENTS) if layout else 0,
+    )
 
 
-def oom(report: Report) -> Dict[str, Any]:
+def oom(report: Report) -> head.OutOfMemory:
     """The failures, the last ones with maps, and the number of calls that the trace only counts."""
     numbered = list(enumerate(report.out_of_memory, 1))[-_MAX_INCIDENTS:]
     with_map = set([number for number, incident in numbered if not incident.is_resolved][-_MAX_MAPS:])
     n_shown = sum(len(incident.tries) for _, incident in numbered)
-    return {
-        "incidents": [_incident(report, number, each, number in with_map) for number, each in numbered],
-        "not_shown": max(0, report.profile.counters.get("out-of-memory", 0) - n_shown),
-        "over_time": _over_time(report),
-    }
+    return head.OutOfMemory(
+        [_incident(report, number, each, number in with_map) for number, each in numbered],
+        max(0, report.profile.counters.get("out-of-memory", 0) - n_shown),
+        _over_time(report),
+    )
 
 
-def _over_time(report: Report) -> Dict[str, List[int]]:
-    """Columns, at snapshots: bytes that segments reserve, free bytes in them, and the largest hole."""
+def _over_time(report: Report) -> head.FragmentationOverTime:
     n_blocks = report.profile.blocks.n_rows - 2 * len(report.profile.frees)
     rows = report.fragmentation(max(10, min(_MAX_MOMENTS, _MAX_PIECES // max(1, n_blocks))))
-    columns: Dict[str, List[int]] = {"time": [time for time, _ in rows]}
-    for name in ("reserved", "free", "largest_hole"):
-        columns[name] = [getattr(pieces, name) for _, pieces in rows]
-    return columns
+    figures = ("reserved", "free", "largest_hole")
+    return head.FragmentationOverTime(
+        [time for time, _ in rows], *([getattr(pieces, name) for _, pieces in rows] for name in figures)
+    )
 
 
 # ---- history ----
@@ -123,43 +117,40 @@ _MAX_EVENTS = 2000
 _MAX_SUMS = 200
 
 
-def machine_figures(report: Report, columns: Columns) -> Dict[str, Any]:
-    """The figures of the machine over time: their names, and rows of all of them, one figure after the other."""
-    found = report.histories
-    columns.add("machine.time", [time for history in found for time in history.times])
-    columns.add("machine.bytes", [value for history in found for value in history.values])
-    figures = [{**_fields(each, "label wants_much is_of_process beside"), "rows": len(each.times)} for each in found]
-    return {"machine": figures, "short_at": was_short(report.profile)}
+def _events(report: Report, columns: Columns) -> head.Events:
+    """Figures of the machine, marks and regions, start-up calls.
 
-
-def events(profile: Profile) -> Dict[str, Any]:
-    """Marks and regions."""
-    return {
-        "marks": [_fields(mark, "time text") for mark in profile.marks[:_MAX_EVENTS]],
-        "regions": [
-            {**_fields(region, "text begin end thread depth"), **profile.region_figures(region)._asdict()}
+    The columns have rows of all figures of the machine, one figure after the other.
+    """
+    profile, histories = report.profile, report.histories
+    columns.add("machine.time", [time for history in histories for time in history.times])
+    columns.add("machine.bytes", [value for history in histories for value in history.values])
+    fall = report.waterfall(_MAX_SCOPES)
+    sums = sorted(profile.scope_sums.values(), key=lambda total: -total.calls)[:_MAX_SUMS]
+    return head.Events(
+        [
+            head.MachineFigure(rows=len(each.times), **_fields(each, "label wants_much is_of_process beside"))
+            for each in histories
+        ],
+        was_short(profile),
+        [head.Mark(mark.time, shown(mark.text)) for mark in profile.marks[:_MAX_EVENTS]],
+        [
+            head.Region(**_fields(region, "text begin end thread depth"), **profile.region_figures(region)._asdict())
             for region in profile.regions[:_MAX_EVENTS]
         ],
-        "events_left_out": max(0, len(profile.marks) - _MAX_EVENTS) + max(0, len(profile.regions) - _MAX_EVENTS),
-    }
-
-
-def _growths(growths: Tuple[Growth, ...]) -> Dict[str, Any]:
-    host, device = growth_by_side(growths)
-    return {"host": host, "device": device, "kinds": [[part.kind, part.bytes] for part in growths if part.bytes]}
-
-
-def scopes(report: Report) -> Dict[str, Any]:
-    fall = report.waterfall(_MAX_SCOPES)
-    sums = sorted(report.profile.scope_sums.values(), key=lambda total: -total.calls)[:_MAX_SUMS]
-    return {
-        "scopes": [
-            {**_fields(scope, "name begin end"), **_growths(scope.growths), "depth": depth}
+        max(0, len(profile.marks) - _MAX_EVENTS) + max(0, len(profile.regions) - _MAX_EVENTS),
+        [
+            head.Scope(shown(scope.name), depth, scope.begin, scope.end, *_growths(scope.growths))
             for scope, depth in fall.rows
         ],
-        "scopes_left_out": [fall.n_left_out, fall.left_out_bytes],
-        "scope_sums": [{**_fields(total, "name calls time"), **_growths(total.growths)} for total in sums],
-    }
+        (fall.n_left_out, fall.left_out_bytes),
+        [head.ScopeSum(shown(total.name), total.calls, total.time, *_growths(total.growths)) for total in sums],
+    )
+
+
+def _growths(growths: Tuple[Growth, ...]) -> Tuple[int, int, List[Tuple[str, int]]]:
+    """Bytes of host and device, and by kind."""
+    return (*growth_by_side(growths), [(part.kind, part.bytes) for part in growths if part.bytes])
 
 
 # ---- mapped ----
@@ -177,7 +168,7 @@ class MappedFigures(NamedTuple):
     swapped: int = 0
 
 
-def mapped(profile: Profile, found: Cells, columns: Columns) -> List[List[str]]:
+def mapped(profile: Profile, found: Cells, columns: Columns) -> List[Tuple[str, str]]:
     """The names that mapped memory goes by: library, as the cells have it, and kind."""
     is_page = bytearray(profile.accounts.by_type(lambda type_: profile.is_sampled(type_.kind)))
     names = Index()
@@ -219,7 +210,7 @@ def mapped(profile: Profile, found: Cells, columns: Columns) -> List[List[str]]:
     columns.add("mapped.name", [name for name, _ in rows])
     for figure in MappedFigures._fields:
         columns.add(f"mapped.{figure}", [getattr(figures, figure) for _, figures in rows])
-    return [list(name) for name in names]
+    return list(names)
 
 
 # ---- others ----
@@ -243,17 +234,18 @@ def _values(found: Cells, rows: Sequence[Counted]) -> List[List[int]]:
     return values
 
 
-def others(report: Report, found: Cells) -> List[Dict[str, Any]]:
-    """A row for each figure: `times` is null where `values` are those of the moments, in their order."""
-    rows = [_fields(each, "tool figure leaves_out times values") for each in report.sampled_by_others]
+def others(report: Report, found: Cells) -> List[head.OtherFigure]:
+    rows = [
+        head.OtherFigure(**_fields(each, "tool figure leaves_out times values")) for each in report.sampled_by_others
+    ]
     counted = report.counted_by_others
     for each, values in zip(counted, _values(found, counted)):
-        rows.append({**_fields(each, "tool figure leaves_out"), "times": None, "values": values})
+        rows.append(head.OtherFigure(**_fields(each, "tool figure leaves_out"), times=None, values=values))
     overlay = report.profile.overlay
     if overlay is not None:
         figure = "memory used" if overlay.is_of_device else "RAM"
-        row = {"tool": shown(f"{overlay.tool}, by its log"), "figure": figure, "leaves_out": "owners"}
-        rows.append({**row, **_fields(overlay, "times values")})
+        tool = shown(f"{overlay.tool}, by its log")
+        rows.append(head.OtherFigure(tool, figure, "owners", overlay.times, overlay.values))
     return rows
 
 
@@ -263,17 +255,15 @@ def others(report: Report, found: Cells) -> List[Dict[str, Any]]:
 _MOST_LINES = 200
 
 
-def _histogram(of: Histogram) -> Dict[str, Any]:
-    classes = [[each.most.bit_length(), each.blocks, each.bytes] for each in of.classes]
-    return {"classes": classes, "by_mean": of.blocks_by_mean}
+def _histogram(of: Histogram) -> head.SizesOf:
+    return head.SizesOf([(each.most.bit_length(), each.blocks, each.bytes) for each in of.classes], of.blocks_by_mean)
 
 
-def _row(row: NamedSizes) -> Dict[str, Any]:
-    held, asked = _histogram(row.held), _histogram(row.asked)
-    return {"name": shown(row.name), "held": held, "asked": asked, "at_once": row.at_once}
+def _row(row: NamedSizes) -> head.SizesRow:
+    return head.SizesRow(shown(row.name), _histogram(row.held), _histogram(row.asked), row.at_once)
 
 
-def sizes(report: Report) -> Optional[Dict[str, Any]]:
+def sizes(report: Report) -> Optional[head.Sizes]:
     """None without records of blocks. Rows with the most frequent first; lines beyond a limit are one row."""
     profile = report.profile
     at = select(profile, "peak")
@@ -281,13 +271,13 @@ def sizes(report: Report) -> Optional[Dict[str, Any]]:
     if not by.asked.blocks:
         return None
     at_once = sum(row.at_once for row in by.owners)
-    return {
-        "when": f"{at.name} ({moment(at.time, profile.time_unit)})",
-        "has_all_records": profile.manifest.get("option.large") == "0",
-        "all": _row(NamedSizes("", by.held, by.asked, at_once)),
-        "owners": list(map(_row, by.owners)),
-        "lines": list(map(_row, by.lines)),
-    }
+    return head.Sizes(
+        f"{at.name} ({moment(at.time, profile.time_unit)})",
+        profile.manifest.get("option.large") == "0",
+        _row(NamedSizes("", by.held, by.asked, at_once)),
+        list(map(_row, by.owners)),
+        list(map(_row, by.lines)),
+    )
 
 
 # ---- data ----
@@ -307,47 +297,47 @@ class RunData(NamedTuple):
 # ---- where memory was allocated --------------------------------------------------------------
 
 
-def _frames(profile: Profile, names: Names, frames: Sequence[int], sources: Optional[Sources]) -> Dict[str, List[Any]]:
+def _frames(profile: Profile, names: Names, frames: Sequence[int], sources: Optional[Sources]) -> head.Frames:
     """Columns, by place in `frames`. The first stands for no frame."""
     packages, libraries, arounds = index_of([""]), index_of([""]), index_of([""])
     n_bytes = 0
-    table: Dict[str, List[Any]] = {"label": [""], "type": [""], "package": [0], "library": [0], "around": [0]}
+    rows: List[Tuple[str, str, int, int, int]] = [("", "", 0, 0, 0)]
     for frame in frames[1:]:
         fields = profile.frame(frame)
         around = source_around(sources, fields)
         if around not in arounds:
             n_bytes += len(around)
             around = around if n_bytes <= _MAX_SOURCE_BYTES else ""
-        table["label"].append(shown(names.frame(frame)))
-        table["type"].append(fields.type)
-        table["package"].append(packages[shown(names.folding.internal(frame).package)])
-        table["library"].append(libraries[shown(base_name(fields.object))])
-        table["around"].append(arounds[around])
-    return {**table, "packages": list(packages), "libraries": list(libraries), "arounds": list(arounds)}
+        package = packages[shown(names.folding.internal(frame).package)]
+        library = libraries[shown(base_name(fields.object))]
+        rows.append((shown(names.frame(frame)), fields.type, package, library, arounds[around]))
+    columns = [[row[field] for row in rows] for field in range(5)]
+    return head.Frames._make([*columns, list(packages), list(libraries), list(arounds)])
 
 
-def _lines(profile: Profile, names: Names, frames: Sequence[int], sources: Optional[Sources]) -> Dict[str, List[Any]]:
+def _lines(
+    profile: Profile, names: Names, frames: Sequence[int], sources: Optional[Sources], through: List[List[int]]
+) -> head.Lines:
     """Columns, by place in `frames`, of the Python lines that memory is charged to."""
-    table: Dict[str, List[Any]] = {"label": [], "function": [], "path": [], "source": [], "around": []}
+    rows: List[Tuple[str, str, str, str, str]] = []
     changed: Dict[str, None] = {}
     for frame in frames:
-        row = ["(no Python line)" if frame == NO_LINE else "(other lines)", "", "", "", ""]
-        if frame not in (NO_LINE, OTHERS):
-            fields = profile.frame(frame)
-            source = shown(sources.line(fields.file, fields.line)) if sources else ""
-            around = source_around(sources, fields) if source else ""
-            label = shown(f"{names.file(frame)}:{fields.line}")
-            row = [label, shown(fields.function), shown(fields.file), source, around]
-            if sources and source and fields.file in sources.changed:
-                changed[shown(names.file(frame))] = None
-        for column, text in zip(table.values(), row):
-            column.append(text)
-    return {**table, "changed": list(changed)}
+        if frame in (NO_LINE, OTHERS):
+            rows.append(("(no Python line)" if frame == NO_LINE else "(other lines)", "", "", "", ""))
+            continue
+        fields = profile.frame(frame)
+        source = shown(sources.line(fields.file, fields.line)) if sources else ""
+        around = source_around(sources, fields) if source else ""
+        label = shown(f"{names.file(frame)}:{fields.line}")
+        rows.append((label, shown(fields.function), shown(fields.file), source, around))
+        if sources and source and fields.file in sources.changed:
+            changed[shown(names.file(frame))] = None
+    return head.Lines._make([*([row[field] for row in rows] for field in range(5)), list(changed), through])
 
 
 def cells_data(
     profile: Profile, names: Names, found: Cells, sources: Optional[Sources], columns: Columns
-) -> Dict[str, Any]:
+) -> head.CellNames:
     """The cells, what they are grouped by, and how they change."""
     frame_index = index_of([0])
     columns.add("node.parent", found.parents)
@@ -359,7 +349,7 @@ def cells_data(
     libraries, threads = sorted({row.library for row in used}), sorted({row.thread for row in used})
     lines = index_of(row.line for row in used)
     sets = index_of(row.through for row in used)
-    through = [tuple(map(lines.__getitem__, frames)) for frames in sets]
+    through = [list(map(lines.__getitem__, frames)) for frames in sets]
     order_of = {"kind": kinds, "owner": owners, "role": roles, "library": libraries, "thread": threads}
     indices = {**{name: index_of(order) for name, order in order_of.items()}, "line": lines, "through": sets}
     for name, index in indices.items():
@@ -373,31 +363,28 @@ def cells_data(
     columns.add("row.cell", found.cell)
     for name, rows in (("bytes", found.live_bytes), ("blocks", found.live_blocks), ("allocated", found.allocated)):
         columns.add(f"row.{name}", rows, "signed")
-    return {
-        "kinds": [{"name": kind, "side": side_of(kind) or "", "is_handle": kind in HANDLE_KINDS} for kind in kinds],
-        "owners": [
-            {
-                "name": owner,
-                "group": profile.group_of.get(owner, "other"),
-                "about": OWNERS.get(owner, ""),
-                "is_tensors": owner in ALLOCATED_OWNERS,
-            }
+    return head.CellNames(
+        [head.Kind(kind, side_of(kind) or "", kind in HANDLE_KINDS) for kind in kinds],
+        [
+            head.Owner(
+                owner, profile.group_of.get(owner, "other"), OWNERS.get(owner, ""), is_tensors=owner in ALLOCATED_OWNERS
+            )
             for owner in owners
         ],
-        "groups": list(GROUPS + ("other",)),
-        "roles": [role if role != NO_TENSOR else "" for role in roles],
-        "libraries": [shown(library) for library in libraries],
-        "threads": [shown(thread) for thread in threads],
-        "lines": dict(_lines(profile, names, list(lines), sources), through=through),
-        "frames": _frames(profile, names, list(frame_index), sources),
-        "nodes": len(profile.node_frame) - 1,
-    }
+        list(GROUPS + ("other",)),
+        [role if role != NO_TENSOR else "" for role in roles],
+        [shown(library) for library in libraries],
+        [shown(thread) for thread in threads],
+        _lines(profile, names, list(lines), sources, through),
+        _frames(profile, names, list(frame_index), sources),
+        len(profile.node_frame) - 1,
+    )
 
 
 # ---- time ------------------------------------------------------------------------------------
 
 
-def _moments(report: Report, found: Cells, columns: Columns) -> Dict[str, Any]:
+def _moments(report: Report, found: Cells, columns: Columns) -> head.Moments:
     """The snapshots and peaks in order, and where the report's moment, the peak and the end are among them."""
     profile = report.profile
     named = [
@@ -414,26 +401,30 @@ def _moments(report: Report, found: Cells, columns: Columns) -> Dict[str, Any]:
     peaks = {}
     for index, moment in enumerate(found.moments):
         if moment.peak:
-            peaks[moment.peak] = {**_fields(profile.peaks[moment.peak], "time host device"), "moment": index}
-    at = {"first": -1, "peak": -1, "end": -1}
+            peaks[moment.peak] = head.Peak(index, **_fields(profile.peaks[moment.peak], "time host device"))
+    at = {}
     of_snapshot = {moment.snapshot: index for index, moment in enumerate(found.moments)}
     chosen = {"peak": select(profile, "peak"), "end": select(profile, "end"), "first": report.at}
     for name, each in chosen.items() if found.moments else ():
-        at[name] = peaks[main_peak(profile)]["moment"] if each.snapshot is None else of_snapshot[each.snapshot]
-    return {"reasons": kinds, "peaks": peaks, "at": at}
+        at[name] = peaks[main_peak(profile)].moment if each.snapshot is None else of_snapshot[each.snapshot]
+    return head.Moments(kinds, peaks, head.ChosenMoments(**at))
 
 
-def _balances(report: Report, found: Cells) -> List[Dict[str, Any]]:
+def _balances(report: Report, found: Cells) -> List[head.Balance]:
     """The balance of the whole machine, for each moment that has them."""
     index_of = {moment.snapshot: index for index, moment in enumerate(found.moments)}
-    rows = []
-    for made in report.balances:
-        row: Dict[str, Any] = {**_fields(made, "board held"), "moment": index_of[made.snapshot], "doubts": doubts(made)}
-        row["names"] = {each.field: each.named(made) for each in BALANCE}
-        row["notes"] = {each.field: each.noted(made) for each in BALANCE}
-        row.update((each.field, each.bytes(made)) for each in BALANCE)
-        rows.append(row)
-    return rows
+    return [
+        head.Balance(
+            index_of[made.snapshot],
+            made.board,
+            made.held,
+            doubts(made),
+            {each.field: each.named(made) for each in BALANCE},
+            {each.field: each.noted(made) for each in BALANCE},
+            **{each.field: each.bytes(made) for each in BALANCE},
+        )
+        for made in report.balances
+    ]
 
 
 def _fullest(maximum: Sequence[int]) -> Sequence[int]:
@@ -453,86 +444,81 @@ def _timeline(profile: Profile, columns: Columns) -> None:
 # ---- blocks ----------------------------------------------------------------------------------
 
 
-def _blocks(report: Report, found: Cells, share: float, columns: Columns) -> Dict[str, Any]:
+def _blocks(report: Report, found: Cells, share: float, columns: Columns) -> Tuple[int, int]:
+    """The number of blocks that are left out, and their bytes."""
     kept = report.blocks(max(1, int(share * _MAX_BLOCKS)))
     for name in ("begin", "end", "came", "went", "bytes"):
         columns.add(f"block.{name}", [getattr(block, name) for block in kept.rows])
     columns.add("block.address", [block.address for block in kept.rows], "address")
     columns.add("block.cell", [found.cell_of[block.account] for block in kept.rows])
-    return {
-        "blocks_left_out": [kept.n_left_out, kept.left_out_bytes],
-        "block_thresholds": report.profile.block_thresholds,
-    }
+    return kept.n_left_out, kept.left_out_bytes
 
 
 # ---- leaks -----------------------------------------------------------------------------------
 
 
-def _call_sites(places: Sequence[LeakedPlace]) -> List[Dict[str, Any]]:
+def _call_sites(places: Sequence[LeakedPlace]) -> List[head.LeakedPlace]:
     """A row for each label, with all its owners and kinds; the largest first."""
     sites: Dict[str, List[LeakedPlace]] = {}
     for place in places:
         sites.setdefault(place.label, []).append(place)
-    rows: List[Dict[str, Any]] = [
-        {
-            "label": shown(label),
-            "bytes": sum(place.bytes for place in found),
-            "blocks": sum(place.blocks for place in found),
-            "owner": ", ".join(dict.fromkeys(place.owner for place in found)),
-            "kind": ", ".join(dict.fromkeys(place.kind for place in found)),
-        }
+    rows = [
+        head.LeakedPlace(
+            shown(label),
+            ", ".join(dict.fromkeys(place.owner for place in found)),
+            ", ".join(dict.fromkeys(place.kind for place in found)),
+            sum(place.bytes for place in found),
+            sum(place.blocks for place in found),
+        )
         for label, found in sites.items()
     ]
-    return sorted(rows, key=lambda row: -int(row["bytes"]))[:_MAX_PLACES]
+    return sorted(rows, key=lambda row: -row.bytes)[:_MAX_PLACES]
 
 
-def _leaks(report: Report) -> Optional[Dict[str, Any]]:
+def _leaks(report: Report) -> Optional[head.LeaksData]:
     leaks, growth, unit = report.leaks, report.growth, report.run.time_unit
     if leaks is None or growth is None:
         return None
     owners = [
-        {
-            "name": row.name,
-            "group": group.name,
-            "host": row.usage.host_bytes,
-            "device": row.usage.device_bytes,
-            "blocks": row.usage.blocks,
-        }
+        head.LeakedOwner(row.name, group.name, row.usage.host_bytes, row.usage.device_bytes, row.usage.blocks)
         for group in leaks.ledger.groups
         for row in group.owners
     ]
-    return {
-        **_fields(leaks, "time bytes"),
-        "owners": sorted(owners, key=lambda row: (-row["host"] - row["device"], row["name"])),
-        "places": _call_sites(leaks.places),
-        "not_counted": [[NOT_COUNTED[row.key], row.bytes] for row in leaks.not_counted],
-        "step": summary.step_of(growth.step, unit),
-        "n_steps": growth.n_steps,
-        "unknown": summary.growth_unknown(growth),
-        "growing": [
-            {**_fields(leak, "label owner grown held since"), "slope": round(summary.slope(growth, leak, unit), 3)}
+    return head.LeaksData(
+        leaks.time,
+        leaks.bytes,
+        sorted(owners, key=lambda row: (-row.host - row.device, row.name)),
+        _call_sites(leaks.places),
+        [(NOT_COUNTED[row.key], row.bytes) for row in leaks.not_counted],
+        summary.step_of(growth.step, unit),
+        growth.n_steps,
+        summary.growth_unknown(growth),
+        [
+            head.GrowingLine(
+                **_fields(leak, "label owner grown held since"), slope=round(summary.slope(growth, leak, unit), 3)
+            )
             for leak in growth.lines[:_MAX_PLACES]
         ],
-    }
+    )
 
 
 # ---- the run ---------------------------------------------------------------------------------
 
 
-def _about(report: Report) -> Dict[str, Any]:
+def _about(report: Report) -> head.About:
     profile = report.profile
     failures = sorted(profile.failures.items(), key=lambda item: (-item[1], item[0]))
     counters = counted(profile)
-    return {
-        "facts": [[name, shown(text)] for name, text in report.run.facts],
-        "manifest": [[shown(key), shown(text)] for key, text in sorted(profile.manifest.items())],
-        "failures": [{"name": shown(name), "code": code, "calls": n} for (name, code), n in failures[:_MAX_COUNTS]],
-        "counters": [[shown(key), n] for key, n in counters.odd[:_MAX_COUNTS]],
-        "without_size": counters.without_size,
-        "notes": [note for note in [summary.where_arenas_are(profile)] if note],
-        "truncation": shown(profile.truncation or ("the program still runs" if profile.is_running else "")),
-        "is_complete": profile.is_complete,
-    }
+    return head.About(
+        [(name, shown(text)) for name, text in report.run.facts],
+        [(shown(key), shown(text)) for key, text in sorted(profile.manifest.items())],
+        [head.Failure(shown(name), code, n) for (name, code), n in failures[:_MAX_COUNTS]],
+        [(shown(key), n) for key, n in counters.odd[:_MAX_COUNTS]],
+        counters.without_size,
+        [note for note in [summary.where_arenas_are(profile)] if note],
+        shown(profile.truncation or ("the program still runs" if profile.is_running else "")),
+        profile.is_complete,
+    )
 
 
 def report_of(profile: Profile) -> Report:
@@ -542,20 +528,22 @@ def report_of(profile: Profile) -> Report:
 
 
 def together(made: JobReport) -> Dict[str, Any]:
-    """The sum of a job's processes over time, on the common clock."""
     job, rows = made.job, made.job.timeline()
     totals = [row.on("total") for row in rows]
     kept = _fullest(totals)
     peaks = {which: job.peak(which) for which in PEAKS}
-    return {
-        "summary": statements_data(statements(made)),
-        "no_clock": shown(job.no_clock),
-        "time": [rows[row].time for row in kept],
-        "host": [rows[row].host for row in kept],
-        "device": [rows[row].device for row in kept],
-        "maximum": [totals[row] for row in kept],
-        "peaks": {which: {"bytes": at.on(which), "time": at.time} for which, at in peaks.items()},
-    }
+    found: Dict[str, Any] = data(
+        head.Together(
+            statements_data(statements(made)),
+            shown(job.no_clock),
+            [rows[row].time for row in kept],
+            [rows[row].host for row in kept],
+            [rows[row].device for row in kept],
+            [totals[row] for row in kept],
+            {which: head.SumPeak(at.on(which), at.time) for which, at in peaks.items()},
+        )
+    )
+    return found
 
 
 def run_key(profile: Profile) -> str:
@@ -577,37 +565,37 @@ def run_data(
     profile, names, columns = report.profile, report.names, Columns()
     found = cells(profile, names, share, has_parent)
     moments = _moments(report, found, columns)
-    head: Dict[str, Any] = {
-        "offset": offset,
-        "pid": shown(profile.manifest.get("pid", "")),
-        "key": shown(run_key(profile)),
-        "command": shown(profile.manifest.get("command", "")),
-        "unit": profile.time_unit,
-        "is_discrete": profile.is_discrete,
-        "end_time": profile.end.time if profile.end else None,
-        "board_bytes": profile.number("mem-total-bytes"),
-        "about": about_run(report),
-        "reports": reports(report, moments["at"], sources),
-        "is_pytorch": report.run.is_pytorch,
-        "leaks": _leaks(report),
-        "temporaries": [
-            {**_fields(row, "temporaries blocks bytes"), "site": shown(row.label)} for row in report.temporaries
+    identity = head.Identity(
+        profile.time_unit,
+        profile.is_discrete,
+        offset,
+        shown(profile.manifest.get("pid", "")),
+        shown(run_key(profile)),
+        shown(profile.manifest.get("command", "")),
+        profile.end.time if profile.end else None,
+        profile.number("mem-total-bytes"),
+        shown(profile.chosen_by),
+        about_run(report),
+        report.run.is_pytorch,
+    )
+    figures = head.Figures(
+        reports(report, moments.at, sources),
+        _leaks(report),
+        [
+            head.Temporary(site=shown(row.label), **_fields(row, "temporaries blocks bytes"))
+            for row in report.temporaries
         ],
-        "sizes": sizes(report),
-        "filter": shown(profile.chosen_by),
-        "balances": _balances(report, found),
-        "others": others(report, found),
-        "overlay": overlay_sentence(report.overlay, profile.time_unit) if report.overlay else "",
-        "oom": oom(report),
-        **cells_data(profile, names, found, sources, columns),
-        **moments,
-        **events(profile),
-        **scopes(report),
-        **_blocks(report, found, share, columns),
-        **_about(report),
-        "mapped": mapped(profile, found, columns),
-        **machine_figures(report, columns),
-    }
+        sizes(report),
+        _balances(report, found),
+        others(report, found),
+        overlay_sentence(report.overlay, profile.time_unit) if report.overlay else "",
+        oom(report),
+        mapped(profile, found, columns),
+        _blocks(report, found, share, columns),
+        profile.block_thresholds,
+    )
+    named = cells_data(profile, names, found, sources, columns)
+    events = _events(report, columns)
     _timeline(profile, columns)
-    head["columns"] = columns.specs
-    return RunData(head, columns.bytes())
+    parts = (identity, figures, named, moments, events, _about(report), head.Packed(columns.specs))
+    return RunData(head.run_head(*parts), columns.bytes())

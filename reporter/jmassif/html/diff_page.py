@@ -6,14 +6,16 @@ Those of repeated runs are the typical run's, as medians of places do not add up
 """
 
 from html import escape
-from typing import Any, Dict, Iterator, List
+from typing import Any, Dict, Iterator, List, NamedTuple, Tuple
 
-from jmassif.analysis.compare import Difference, Stacks
+from jmassif.analysis.compare import Column, Difference, Finding, Stacks
 from jmassif.attribution.names import Names
 from jmassif.attribution.packages import CORE, Folding, Internal
-from jmassif.export.diff_data import as_json
+from jmassif.export.diff_data import DifferenceTable, LadderRow, rows_of, table_of
+from jmassif.export.json import data
 from jmassif.html.cells import NO_LINE, Columns, all_shown, cells, shown
 from jmassif.html.data import RunData, cells_data
+from jmassif.html.head import About, ChosenMoments, Events, Figures, Identity, Moments, Packed, run_head
 from jmassif.html.page import fill_page, pack
 from jmassif.model.run_info import label
 from jmassif.render.diff_tables import ladder_table, sentences
@@ -61,38 +63,98 @@ def stacks_data(difference: Difference, stacks: Stacks) -> RunData:
     stacks.show([column.typical.held for column in difference.columns if column.typical.held])
     names, packed = _Names(stacks), Columns()
     found = cells(stacks, names)
-    head = cells_data(stacks, names, found, None, packed)
+    named = cells_data(stacks, names, found, None, packed)
     packed.add("moment.rows", [moment.n_rows for moment in found.moments])
     for name in ("time", "id", "reason"):
         packed.add(f"moment.{name}", [0] * len(found.moments))
     last = len(found.moments) - 1
-    head.update(unit="ms", is_discrete=difference.is_discrete, leaks=None, sizes=None, reasons=["column"], peaks={})
-    head.update(at={"first": last, "peak": last, "end": -1}, columns=packed.specs)
+    moments = Moments(["column"], {}, ChosenMoments(last, last))
+    run = Identity("ms", difference.is_discrete)
+    head = run_head(run, Figures(), named, moments, Events(), About(), Packed(packed.specs))
     return RunData(head, packed.bytes())
 
 
-def _common(difference: Difference) -> List[List[str]]:
+def _common(difference: Difference) -> List[Tuple[str, str]]:
     """Facts that are the same in all runs: names and texts, but for options, environment and packages."""
     first, *others = [run.facts for column in difference.columns for run in column.runs]
     return [
-        [shown(label(key)), shown(value)]
+        (shown(label(key)), shown(value))
         for key, value in first.items()
         if value and "." not in key and all(facts.get(key, "") == value for facts in others)
     ]
 
 
+class DifferenceRun(NamedTuple):
+    file: str
+    complete: bool
+
+
+class DifferenceColumn(NamedTuple):
+    label: str
+    stacks_of: str  # the run whose call stacks are shown
+    runs: List[DifferenceRun]
+
+
+class DifferenceFact(NamedTuple):
+    key: str
+    label: str
+    values: List[str]
+    is_detail: bool
+
+
+class DifferenceLadder(NamedTuple):
+    """As the text report has it, and its rows' bytes."""
+
+    pool: str
+    title: str
+    heads: List[str]
+    rows: List[List[str]]
+    data: List[LadderRow]
+
+
+class Comparison(NamedTuple):
+    """A difference. `common`: facts of all runs; `headline`: the findings in sentences."""
+
+    headline: List[str]
+    findings: List[Finding]
+    moment: str
+    discrete: bool
+    min_bytes: int
+    columns: List[DifferenceColumn]
+    facts: List[DifferenceFact]
+    common: List[Tuple[str, str]]
+    ladders: List[DifferenceLadder]
+    views: List[DifferenceTable]
+
+
+def _column(column: Column) -> DifferenceColumn:
+    runs = [DifferenceRun(run.name, run.is_complete) for run in column.runs]
+    return DifferenceColumn(column.label, column.typical.name, runs)
+
+
 def comparison(difference: Difference) -> Dict[str, Any]:
-    """The JSON format's object, with ladders as text has them, facts of all runs, and the runs of the stacks. Raises TooLarge."""
-    data = as_json(difference)
-    for column in data["columns"]:
-        for run in column["runs"]:
-            del run["facts"]
-    for ladder, view in zip(data["ladders"], difference.ladders):
-        ladder.update(ladder_table(difference, view)._asdict(), data=ladder["rows"])
-    found: Dict[str, Any] = all_shown(data)
-    for fact, row in zip(difference.facts, found["facts"]):
-        row["is_detail"] = fact.is_redundant or "." in fact.key
-    for column, row in zip(difference.columns, found["columns"]):
-        row["stacks_of"] = shown(column.typical.name)
-    found["common"], found["headline"] = _common(difference), _texts(difference)
+    """Raises TooLarge."""
+    ladders = [
+        DifferenceLadder(sides[0].pool, *ladder_table(difference, sides)[:3], data=rows_of(sides))
+        for sides in difference.ladders
+    ]
+    found: Dict[str, Any] = all_shown(
+        data(
+            Comparison(
+                _texts(difference),
+                difference.findings,
+                difference.moment,
+                difference.is_discrete,
+                difference.min_bytes,
+                list(map(_column, difference.columns)),
+                [
+                    DifferenceFact(*fact[:3], is_detail=fact.is_redundant or "." in fact.key)
+                    for fact in difference.facts
+                ],
+                _common(difference),
+                ladders,
+                list(map(table_of, difference.views)),
+            )
+        )
+    )
     return found

@@ -6,12 +6,13 @@ largest lines too. Every text is escaped here.
 """
 
 from html import escape
-from typing import Any, Dict, List, Optional, Sequence, Tuple
+from typing import List, Optional, Sequence, Tuple
 
 from jmassif.analysis.moments import select
 from jmassif.analysis.processes import JobReport
 from jmassif.analysis.summary import ALARM, NOTE, Ladder, Report, build_report
 from jmassif.html.cells import shown
+from jmassif.html.head import ChosenMoments, NamedReport, ShownLadder, ShownLine, ShownRung
 from jmassif.render import summary
 from jmassif.render.job import Statement, statements
 from jmassif.render.ladder import footnote, has_steps, rows_of as ladder_rows, title_of
@@ -34,8 +35,8 @@ def said_of(report: Report) -> List[Statement]:
     return said + [Statement("finding", NOTE, each.text) for each in summary.findings(report)]
 
 
-def statements_data(said: Sequence[Statement]) -> List[Dict[str, str]]:
-    return [dict(each._asdict(), text=shown(each.text)) for each in said]
+def statements_data(said: Sequence[Statement]) -> List[Statement]:
+    return [each._replace(text=shown(each.text)) for each in said]
 
 
 _LINES_SHOWN = 6
@@ -66,65 +67,47 @@ def about_run(report: Report) -> str:
     return " · ".join(facts + [shown(profile.manifest[key]) for key in ("board",) if profile.manifest.get(key)])
 
 
-def lines_shown(report: Report, sources: Optional[Sources]) -> List[Dict[str, Any]]:
+def lines_shown(report: Report, sources: Optional[Sources]) -> List[ShownLine]:
     """The largest lines, with their source text where it may be shown."""
     space = report.wholes[0].space
     rows = [row for row in report.lines[:_LINES_SHOWN] if row.usage.on(space)]
+    texts = (sources.line(row.path, row.number) if sources and row.path else "" for row in rows)
     return [
-        {
-            "label": shown(row.label),
-            "path": shown(row.path),
-            "tensors": row.tensors,
-            "cache": row.cache,
-            "source": shown(sources.line(row.path, row.number)) if sources and row.path else "",
-            "total": row.usage.on(space),
-        }
-        for row in rows
+        ShownLine(shown(row.label), shown(row.path), shown(text), row.tensors, row.cache, row.usage.on(space))
+        for row, text in zip(rows, texts)
     ]
 
 
-def _ladder(report: Report, ladder: Ladder) -> Dict[str, Any]:
+def _ladder(report: Report, ladder: Ladder) -> ShownLadder:
     is_pytorch = report.run.is_pytorch
-    rows = zip(ladder.rungs, ladder_rows(is_pytorch, ladder).rows)
-    return {
-        "pool": ladder.pool,
-        "title": title_of(report, ladder),
-        "note": footnote(is_pytorch, ladder),
-        "rows": [
-            {
-                "key": rung.key,
-                "role": rung.role,
-                "bytes": rung.bytes,
-                "label": shown(row.label),
-                "number": row.number,
-                "group": group_of_rung(rung.key),
-            }
-            for rung, row in rows
-        ],
-    }
+    rows = [
+        ShownRung(rung.key, rung.role, rung.bytes, shown(row.label), row.number, group_of_rung(rung.key))
+        for rung, row in zip(ladder.rungs, ladder_rows(is_pytorch, ladder).rows)
+    ]
+    return ShownLadder(ladder.pool, title_of(report, ladder), footnote(is_pytorch, ladder), rows)
 
 
-def _named(report: Report, index: int, sources: Optional[Sources]) -> Dict[str, Any]:
-    """What the first screen says at a moment of the page."""
-    return {
-        "moment": index,
-        "name": report.moment.name,
-        "when": when(report),
-        "capacity": capacity(report),
-        "space": report.wholes[0].space,
-        "figures": [[each.space, each.bytes] for each in report.wholes],
-        "statements": statements_data(said_of(report)),
-        "ladders": [_ladder(report, ladder) for ladder in filter(has_steps, report.ladders)],
-        "lines": lines_shown(report, sources),
-    }
+def _named(report: Report, index: int, sources: Optional[Sources]) -> NamedReport:
+    return NamedReport(
+        index,
+        report.moment.name,
+        when(report),
+        capacity(report),
+        report.wholes[0].space,
+        [(each.space, each.bytes) for each in report.wholes],
+        statements_data(said_of(report)),
+        [_ladder(report, ladder) for ladder in filter(has_steps, report.ladders)],
+        lines_shown(report, sources),
+    )
 
 
-def reports(report: Report, at: Dict[str, int], sources: Optional[Sources]) -> List[Dict[str, Any]]:
+def reports(report: Report, at: ChosenMoments, sources: Optional[Sources]) -> List[NamedReport]:
     """The report's moment, the peak and the end, each once: the same analyses as for the text."""
-    found = {at["first"]: report}
+    found = {at.first: report}
     for name in ("peak", "end"):
-        if at[name] >= 0 and at[name] not in found:
-            found[at[name]] = build_report(report.profile, select(report.profile, name), report.names)
+        index = getattr(at, name)
+        if index >= 0 and index not in found:
+            found[index] = build_report(report.profile, select(report.profile, name), report.names)
     return [_named(each, index, sources) for index, each in found.items()]
 
 
@@ -141,9 +124,9 @@ def _paragraph(said: Statement) -> str:
     return f'<p class="statement {said.about} {said.severity}" elementtiming="headline">{_text(said.text)}</p>'
 
 
-def _figure(of: Dict[str, Any]) -> str:
-    figures = " ".join(f"<b>{size(n_bytes)}</b> {escape(space)}" for space, n_bytes in of["figures"])
-    return f'<p class="size" elementtiming="headline">{figures} {_text(of["when"])} <span class="quiet">{_text(of["capacity"])}</span></p>'
+def _figure(of: NamedReport) -> str:
+    figures = " ".join(f"<b>{size(n_bytes)}</b> {escape(space)}" for space, n_bytes in of.figures)
+    return f'<p class="size" elementtiming="headline">{figures} {_text(of.when)} <span class="quiet">{_text(of.capacity)}</span></p>'
 
 
 def _table(heads: Sequence[str], rows: Sequence[Sequence[str]], caption: str) -> str:
@@ -156,11 +139,11 @@ def _of_process(report: Report, sources: Optional[Sources]) -> str:
     of = _named(report, 0, sources)
     said = "".join(map(_paragraph, said_of(report)))
     tables = [
-        _table(("", "MiB"), [(row["label"], f"{row['number']:,}") for row in ladder["rows"]], ladder["title"])
-        for ladder in of["ladders"]
+        _table(("", "MiB"), [(row.label, f"{row.number:,}") for row in ladder.rows], ladder.title)
+        for ladder in of.ladders
     ]
-    lines = [(row["label"], size(row["total"]), row["source"]) for row in of["lines"]]
-    tables.append(_table(("line", "total", "source"), lines, f"Largest lines, {of['when']}"))
+    lines = [(row.label, size(row.total), row.source) for row in of.lines]
+    tables.append(_table(("line", "total", "source"), lines, f"Largest lines, {of.when}"))
     return f"{_figure(of)}{said}<noscript>{''.join(tables)}</noscript>"
 
 

@@ -33,7 +33,7 @@ async function ask<T>(name: string, place: Place): Promise<T> {
     const response = await fetch(`${name}?${parameters}`);
     if (!response.ok)
         throw new Error(response.status === 404 ? 'This link points to data that is not on this page' : `the server answered ${response.status}`);
-    return response.json();
+    return (await response.json()) as T;
 }
 
 export const childrenOf = (place: Place) => ask<Children>('children', place);
@@ -52,7 +52,7 @@ export function listen(show: (state: ServedState) => void, connected: (isThere: 
     const source = new EventSource('events');
     source.onmessage = (event: MessageEvent<string>) => {
         connected(true);
-        show(JSON.parse(event.data));
+        show(JSON.parse(event.data) as ServedState);
     };
     source.onerror = () => connected(false);
 }

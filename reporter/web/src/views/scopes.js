@@ -12,7 +12,7 @@ import { View } from './view.js';
 /** @typedef {import('../runs/data.js').Scope} Row */
 /** @typedef {import('../runs/data.js').ScopeSum} Many */
 
-/** @param {import('../runs/data.js').Growth} growths */
+/** @param {Row|Many} growths */
 const kinds = (growths) => growths.kinds.map(([kind, bytes]) => `${kind} ${growth(bytes)}`).join(', ');
 
 /** @param {string} head @param {(row: any) => number} of @returns {import('../charts/table.js').Column<any>} */

@@ -1,0 +1,430 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The JSON that the page of runs receives, as records. docs/contributing.md describes the columns that it names.
+
+Every text is fit to be shown and of a bearable length. html/typescript.py writes the page's types from these records.
+"""
+
+from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple, Union
+
+from jmassif.export.json import data
+from jmassif.render.job import Statement
+
+
+class ColumnSpec(NamedTuple):
+    """A column of numbers, in planes: the lowest bytes of all rows come first."""
+
+    type: str  # "number", "signed" or "address"
+    rows: int
+    planes: int
+    at: int
+
+
+# ---- cells -----------------------------------------------------------------------------------
+
+
+class Kind(NamedTuple):
+    name: str
+    side: str  # "host", "device" or ""
+    is_handle: bool
+
+
+class Owner(NamedTuple):
+    """`about` describes it, and is empty for an owner of the user's own rules."""
+
+    name: str
+    group: str
+    about: str
+    is_tensors: bool  # its device memory is what its allocator has handed out
+
+
+class Frames(NamedTuple):
+    """Columns. `arounds` are pieces of source, each around a line."""
+
+    label: List[str]
+    type: List[str]
+    package: List[int]
+    library: List[int]
+    around: List[int]
+    packages: List[str]
+    libraries: List[str]
+    arounds: List[str]
+
+
+class Lines(NamedTuple):
+    """Columns of Python lines. `through`: sets of lines that memory was called through, for `cell.through`."""
+
+    label: List[str]
+    function: List[str]
+    path: List[str]
+    source: List[str]
+    around: List[str]
+    changed: List[str]
+    through: List[List[int]]
+
+
+class CellNames(NamedTuple):
+    """Names that cells are grouped by."""
+
+    kinds: List[Kind]
+    owners: List[Owner]
+    groups: List[str]
+    roles: List[str]
+    libraries: List[str]
+    threads: List[str]  # by name; "" alone without a record
+    lines: Lines
+    frames: Frames
+    nodes: int
+
+
+# ---- time ------------------------------------------------------------------------------------
+
+
+class Peak(NamedTuple):
+    moment: int
+    time: int
+    host: int
+    device: int
+
+
+class ChosenMoments(NamedTuple):
+    """Indices of moments, or -1. `first`: of the first screen."""
+
+    first: int = -1
+    peak: int = -1
+    end: int = -1
+
+
+class Moments(NamedTuple):
+    reasons: List[str]
+    peaks: Dict[str, Peak]
+    at: ChosenMoments
+
+
+class MachineFigure(NamedTuple):
+    """A figure of the machine. `beside`: the plot of memory that it is drawn in, "both", "host", "device", or "" for none."""
+
+    label: str
+    rows: int
+    wants_much: bool
+    is_of_process: bool
+    beside: str
+
+
+class Mark(NamedTuple):
+    time: int
+    text: str
+
+
+class Region(NamedTuple):
+    """`most`, `host` and `device` are bytes: the largest sum inside it, and growth from its begin to its end."""
+
+    text: str
+    begin: int
+    end: Optional[int]
+    thread: int
+    depth: int
+    most: int
+    host: int
+    device: int
+
+
+class Scope(NamedTuple):
+    name: str
+    depth: int
+    begin: int
+    end: int
+    host: int
+    device: int
+    kinds: List[Tuple[str, int]]
+
+
+class ScopeSum(NamedTuple):
+    name: str
+    calls: int
+    time: int
+    host: int
+    device: int
+    kinds: List[Tuple[str, int]]
+
+
+class Events(NamedTuple):
+    machine: Sequence[MachineFigure] = ()
+    short_at: Optional[int] = None  # when memory ran short
+    marks: Sequence[Mark] = ()
+    regions: Sequence[Region] = ()
+    events_left_out: int = 0
+    scopes: Sequence[Scope] = ()
+    scopes_left_out: Tuple[int, int] = (0, 0)
+    scope_sums: Sequence[ScopeSum] = ()
+
+
+# ---- figures of the report -------------------------------------------------------------------
+
+
+class ShownRung(NamedTuple):
+    """As the text report has it. `group`: of owners, or "others" for what is not the program's."""
+
+    key: str
+    role: str  # "shown", "sum", "less" or "plus"
+    bytes: int
+    label: str
+    number: int
+    group: str
+
+
+class ShownLadder(NamedTuple):
+    pool: str
+    title: str
+    note: str
+    rows: List[ShownRung]
+
+
+class ShownLine(NamedTuple):
+    label: str
+    path: str
+    source: str
+    tensors: int
+    cache: int
+    total: int
+
+
+class NamedReport(NamedTuple):
+    """What the report says at a moment. `figures`: memory spaces, "" for both, and bytes; `space`: of the lines."""
+
+    moment: int
+    name: str
+    when: str
+    capacity: str
+    space: str
+    figures: List[Tuple[str, int]]
+    statements: List[Statement]
+    ladders: List[ShownLadder]
+    lines: List[ShownLine]
+
+
+class GrowingLine(NamedTuple):
+    label: str
+    owner: str
+    grown: int
+    held: int
+    since: int
+    slope: float  # bytes per step
+
+
+class LeakedOwner(NamedTuple):
+    name: str
+    group: str
+    host: int
+    device: int
+    blocks: int
+
+
+class LeakedPlace(NamedTuple):
+    label: str
+    owner: str
+    kind: str
+    bytes: int
+    blocks: int
+
+
+class LeaksData(NamedTuple):
+    """Memory still allocated at exit, before an interpreter's clean-up, and lines that keep growing.
+
+    `unknown`: why growth is unknown.
+    """
+
+    time: int
+    bytes: int
+    owners: List[LeakedOwner]
+    places: List[LeakedPlace]
+    not_counted: List[Tuple[str, int]]
+    step: str
+    n_steps: int
+    unknown: str
+    growing: List[GrowingLine]
+
+
+class Temporary(NamedTuple):
+    site: str
+    temporaries: int
+    blocks: int
+    bytes: int
+
+
+class SizesOf(NamedTuple):
+    """Blocks by size: bits of the size, blocks, bytes. `by_mean` of the blocks count with the mean of their place."""
+
+    classes: List[Tuple[int, int, int]]
+    by_mean: int
+
+
+class SizesRow(NamedTuple):
+    """`held` at the peak, `asked` for in the whole run; `at_once` of these were freed before their thread allocated again."""
+
+    name: str
+    held: SizesOf
+    asked: SizesOf
+    at_once: int
+
+
+class Sizes(NamedTuple):
+    when: str
+    has_all_records: bool
+    all: SizesRow
+    owners: List[SizesRow]
+    lines: List[SizesRow]  # the most frequent first
+
+
+class Balance(NamedTuple):
+    """The machine's memory at a moment: `board` is the sum of the others, of which some may be negative.
+
+    `names` and `notes` by field; a note says what a row is, or why it is negative.
+    """
+
+    moment: int
+    board: int
+    held: int
+    doubts: List[str]
+    names: Dict[str, str]
+    notes: Dict[str, str]
+    before: int
+    untouched: int
+    allocators: int
+    valgrind: int
+    unaccounted: int
+    elsewhere: int
+    free: int
+
+
+class OtherFigure(NamedTuple):
+    """A figure of another tool. `times` is null where the values are those of the moments."""
+
+    tool: str
+    figure: str
+    leaves_out: str
+    times: Optional[List[int]]
+    values: List[int]
+
+
+class DrawnSegment(NamedTuple):
+    """`parts`: bytes and owner; "" for a hole."""
+
+    address: str
+    bytes: int
+    free: int
+    parts: List[Tuple[int, str]]
+
+
+class Incident(NamedTuple):
+    """An allocation that failed for lack of memory, with its further tries."""
+
+    number: int
+    time: int
+    snapshot: int
+    call: str
+    asked: Optional[int]
+    error: int
+    tries: List[int]
+    outcome: str
+    freed: int
+    verdict: str
+    reason: str
+    helps: List[str]
+    arithmetic: List[Tuple[str, int, str]]
+    line: str
+    stack: List[str]
+    map: List[DrawnSegment]
+    segments_left_out: int
+
+
+class FragmentationOverTime(NamedTuple):
+    """Columns, at snapshots: bytes that segments reserve, free bytes in them, and the largest hole."""
+
+    time: Sequence[int] = ()
+    reserved: Sequence[int] = ()
+    free: Sequence[int] = ()
+    largest_hole: Sequence[int] = ()
+
+
+class OutOfMemory(NamedTuple):
+    incidents: Sequence[Incident] = ()
+    not_shown: int = 0
+    over_time: FragmentationOverTime = FragmentationOverTime()
+
+
+class Figures(NamedTuple):
+    reports: Sequence[NamedReport] = ()
+    leaks: Optional[LeaksData] = None
+    temporaries: Sequence[Temporary] = ()
+    sizes: Optional[Sizes] = None
+    balances: Sequence[Balance] = ()
+    others: Sequence[OtherFigure] = ()
+    overlay: str = ""  # the log of another tool at the peak, in a sentence
+    oom: OutOfMemory = OutOfMemory()
+    mapped: Sequence[Tuple[str, str]] = ()  # library and kind
+    blocks_left_out: Tuple[int, int] = (0, 0)
+    block_thresholds: Sequence[Tuple[int, int]] = ()  # time and bytes
+
+
+# ---- the run ---------------------------------------------------------------------------------
+
+
+class Failure(NamedTuple):
+    name: str
+    code: int
+    calls: int
+
+
+class About(NamedTuple):
+    facts: Sequence[Tuple[str, str]] = ()
+    manifest: Sequence[Tuple[str, str]] = ()
+    failures: Sequence[Failure] = ()
+    counters: Sequence[Tuple[str, int]] = ()
+    without_size: Sequence[Tuple[str, int]] = ()  # driver objects of unknown size: noun, and how many
+    notes: Sequence[str] = ()
+    truncation: str = ""
+    is_complete: bool = True
+
+
+class Identity(NamedTuple):
+    unit: str  # of times: "ms", "i" or "B"
+    is_discrete: bool
+    offset: int = 0
+    pid: str = ""
+    key: str = ""  # of the run at its server: after exec the pid is the same
+    command: str = ""
+    end_time: Optional[int] = None
+    board_bytes: Optional[int] = None
+    filter: str = ""  # of --include and --exclude
+    about: str = ""
+    is_pytorch: bool = False
+
+
+class Packed(NamedTuple):
+    columns: Dict[str, ColumnSpec]
+    columns_at: int = 0  # among those of all runs
+
+
+RUN = (Identity, Figures, CellNames, Moments, Events, About, Packed)
+
+
+def run_head(*parts: Union[Identity, Figures, CellNames, Moments, Events, About, Packed]) -> Dict[str, Any]:
+    """The members of one record of each of RUN."""
+    return {name: value for part in parts for name, value in data(part).items()}
+
+
+class SumPeak(NamedTuple):
+    bytes: int
+    time: int
+
+
+class Together(NamedTuple):
+    """The sum of several processes over time, on the common clock."""
+
+    summary: List[Statement]
+    no_clock: str
+    time: List[int]
+    host: List[int]
+    device: List[int]
+    maximum: List[int]
+    peaks: Dict[str, SumPeak]

@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//
+// The JSON in a page. Written by reporter/jmassif/html/typescript.py: do not edit.
+
+export type Difference = {
+    headline: string[];
+    findings: Finding[];
+    moment: string;
+    discrete: boolean;
+    min_bytes: number;
+    columns: DifferenceColumn[];
+    facts: DifferenceFact[];
+    common: [string, string][];
+    ladders: DifferenceLadder[];
+    views: DifferenceTable[];
+};
+/** `number_is`: "blocks" or "calls". */
+export type DifferenceTable = {
+    by: string;
+    number_is: 'blocks' | 'calls';
+    rows: DifferenceRow[];
+    other_rows: number;
+    other: DifferenceRow | null;
+    rounding: DifferenceRow | null;
+    total: DifferenceRow;
+};
+/** A cell for each column. `inside`: the calls around a call; a row that these contain is not in the total. */
+export type DifferenceRow = { name: string; inside: string[]; in_total: boolean; cells: DifferenceCell[] };
+/** Figures of a column. The change is against the first one. */
+export type DifferenceCell = { host: number; device: number; number: number; change: DifferenceFigures; beyond_noise: boolean | null };
+export type DifferenceFigures = { host: number; device: number; number: number };
+/** As the text report has it, and its rows' bytes. */
+export type DifferenceLadder = { pool: string; title: string; heads: string[]; rows: string[][]; data: LadderRow[] };
+/** Figures for each column. `role`: "shown", "sum", "less" or "plus". */
+export type LadderRow = { key: string; role: 'shown' | 'sum' | 'less' | 'plus'; about: boolean; bytes: number[]; changes: number[] };
+export type DifferenceFact = { key: string; label: string; values: string[]; is_detail: boolean };
+export type DifferenceColumn = { label: string; stacks_of: string; runs: DifferenceRun[] };
+export type DifferenceRun = { file: string; complete: boolean };
+/** The change of one pool from the first column to the last. */
+export type Finding = {
+    pool: 'host' | 'device' | 'bytes';
+    before: number;
+    now: number;
+    most: Moved | null;
+    against: Moved | null;
+    step: Step | null;
+    by: string;
+    largest: NamedChange[];
+    is_beyond_noise: boolean | null;
+};
+export type NamedChange = { name: string; change: number };
+export type Step = { key: string; change: number };
+/** A line, or a function without one such line, with more bytes than before, or fewer. */
+export type Moved = { label: string; is_line: boolean; before: number; now: number };
+export type Together = {
+    summary: Statement[];
+    no_clock: string;
+    time: number[];
+    host: number[];
+    device: number[];
+    maximum: number[];
+    peaks: Record<string, SumPeak>;
+};
+export type SumPeak = { bytes: number; time: number };
+/** A sentence of the first screen. */
+export type Statement = { about: string; severity: 'alarm' | 'warning' | 'note'; text: string };
+export type RunHead = {
+    unit: 'ms' | 'i' | 'B';
+    is_discrete: boolean;
+    offset: number;
+    pid: string;
+    key: string;
+    command: string;
+    end_time: number | null;
+    board_bytes: number | null;
+    filter: string;
+    about: string;
+    is_pytorch: boolean;
+    reports: NamedReport[];
+    leaks: LeaksData | null;
+    temporaries: Temporary[];
+    sizes: Sizes | null;
+    balances: Balance[];
+    others: OtherFigure[];
+    overlay: string;
+    oom: OutOfMemory;
+    mapped: [string, string][];
+    blocks_left_out: [number, number];
+    block_thresholds: [number, number][];
+    kinds: Kind[];
+    owners: Owner[];
+    groups: string[];
+    roles: string[];
+    libraries: string[];
+    threads: string[];
+    lines: Lines;
+    frames: Frames;
+    nodes: number;
+    reasons: string[];
+    peaks: Record<string, Peak>;
+    at: ChosenMoments;
+    machine: MachineFigure[];
+    short_at: number | null;
+    marks: Mark[];
+    regions: Region[];
+    events_left_out: number;
+    scopes: Scope[];
+    scopes_left_out: [number, number];
+    scope_sums: ScopeSum[];
+    facts: [string, string][];
+    manifest: [string, string][];
+    failures: Failure[];
+    counters: [string, number][];
+    without_size: [string, number][];
+    notes: string[];
+    truncation: string;
+    is_complete: boolean;
+    columns: Record<string, ColumnSpec>;
+    columns_at: number;
+};
+/** A column of numbers, in planes: the lowest bytes of all rows come first. */
+export type ColumnSpec = { type: 'number' | 'signed' | 'address'; rows: number; planes: number; at: number };
+export type Failure = { name: string; code: number; calls: number };
+export type ScopeSum = { name: string; calls: number; time: number; host: number; device: number; kinds: [string, number][] };
+export type Scope = { name: string; depth: number; begin: number; end: number; host: number; device: number; kinds: [string, number][] };
+/** `most`, `host` and `device` are bytes: the largest sum inside it, and growth from its begin to its end. */
+export type Region = { text: string; begin: number; end: number | null; thread: number; depth: number; most: number; host: number; device: number };
+export type Mark = { time: number; text: string };
+/** A figure of the machine. `beside`: the plot of memory that it is drawn in, "both", "host", "device", or "" for none. */
+export type MachineFigure = { label: string; rows: number; wants_much: boolean; is_of_process: boolean; beside: string };
+/** Indices of moments, or -1. `first`: of the first screen. */
+export type ChosenMoments = { first: number; peak: number; end: number };
+export type Peak = { moment: number; time: number; host: number; device: number };
+/** Columns. `arounds` are pieces of source, each around a line. */
+export type Frames = {
+    label: string[];
+    type: string[];
+    package: number[];
+    library: number[];
+    around: number[];
+    packages: string[];
+    libraries: string[];
+    arounds: string[];
+};
+/** Columns of Python lines. `through`: sets of lines that memory was called through, for `cell.through`. */
+export type Lines = {
+    label: string[];
+    function: string[];
+    path: string[];
+    source: string[];
+    around: string[];
+    changed: string[];
+    through: number[][];
+};
+/** `about` describes it, and is empty for an owner of the user's own rules. */
+export type Owner = { name: string; group: string; about: string; is_tensors: boolean };
+export type Kind = { name: string; side: 'host' | 'device' | ''; is_handle: boolean };
+export type OutOfMemory = { incidents: Incident[]; not_shown: number; over_time: FragmentationOverTime };
+/** Columns, at snapshots: bytes that segments reserve, free bytes in them, and the largest hole. */
+export type FragmentationOverTime = { time: number[]; reserved: number[]; free: number[]; largest_hole: number[] };
+/** An allocation that failed for lack of memory, with its further tries. */
+export type Incident = {
+    number: number;
+    time: number;
+    snapshot: number;
+    call: string;
+    asked: number | null;
+    error: number;
+    tries: number[];
+    outcome: string;
+    freed: number;
+    verdict: string;
+    reason: string;
+    helps: string[];
+    arithmetic: [string, number, string][];
+    line: string;
+    stack: string[];
+    map: DrawnSegment[];
+    segments_left_out: number;
+};
+/** `parts`: bytes and owner; "" for a hole. */
+export type DrawnSegment = { address: string; bytes: number; free: number; parts: [number, string][] };
+/** A figure of another tool. `times` is null where the values are those of the moments. */
+export type OtherFigure = { tool: string; figure: string; leaves_out: string; times: number[] | null; values: number[] };
+/** The machine's memory at a moment: `board` is the sum of the others, of which some may be negative. `names` and `notes` by field; a note says what a row is, or why it is negative. */
+export type Balance = {
+    moment: number;
+    board: number;
+    held: number;
+    doubts: string[];
+    names: Record<string, string>;
+    notes: Record<string, string>;
+    before: number;
+    untouched: number;
+    allocators: number;
+    valgrind: number;
+    unaccounted: number;
+    elsewhere: number;
+    free: number;
+};
+export type Sizes = { when: string; has_all_records: boolean; all: SizesRow; owners: SizesRow[]; lines: SizesRow[] };
+/** `held` at the peak, `asked` for in the whole run; `at_once` of these were freed before their thread allocated again. */
+export type SizesRow = { name: string; held: SizesOf; asked: SizesOf; at_once: number };
+/** Blocks by size: bits of the size, blocks, bytes. `by_mean` of the blocks count with the mean of their place. */
+export type SizesOf = { classes: [number, number, number][]; by_mean: number };
+export type Temporary = { site: string; temporaries: number; blocks: number; bytes: number };
+/** Memory still allocated at exit, before an interpreter's clean-up, and lines that keep growing. `unknown`: why growth is unknown. */
+export type LeaksData = {
+    time: number;
+    bytes: number;
+    owners: LeakedOwner[];
+    places: LeakedPlace[];
+    not_counted: [string, number][];
+    step: string;
+    n_steps: number;
+    unknown: string;
+    growing: GrowingLine[];
+};
+export type GrowingLine = { label: string; owner: string; grown: number; held: number; since: number; slope: number };
+export type LeakedPlace = { label: string; owner: string; kind: string; bytes: number; blocks: number };
+export type LeakedOwner = { name: string; group: string; host: number; device: number; blocks: number };
+/** What the report says at a moment. `figures`: memory spaces, "" for both, and bytes; `space`: of the lines. */
+export type NamedReport = {
+    moment: number;
+    name: string;
+    when: string;
+    capacity: string;
+    space: 'host' | 'device' | '';
+    figures: [string, number][];
+    statements: Statement[];
+    ladders: ShownLadder[];
+    lines: ShownLine[];
+};
+export type ShownLine = { label: string; path: string; source: string; tensors: number; cache: number; total: number };
+export type ShownLadder = { pool: string; title: string; note: string; rows: ShownRung[] };
+/** As the text report has it. `group`: of owners, or "others" for what is not the program's. */
+export type ShownRung = { key: string; role: 'shown' | 'sum' | 'less' | 'plus'; bytes: number; label: string; number: number; group: string };
