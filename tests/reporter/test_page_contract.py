@@ -11,9 +11,10 @@ from jmassif.analysis.compare import Column, Stacks, compare, measure
 from jmassif.analysis.processes import build_job_report, join
 from jmassif.export.json import merged_schema
 from jmassif.html import page as html
-from jmassif.html.data import report_of, run_data, together
+from jmassif.html.data import report_of, run_data
 from jmassif.html.diff_page import Comparison, comparison, stacks_data
 from jmassif.html.head import RUN, Together
+from jmassif.html.job import job_data, together
 from jmassif.html.typescript import typescript
 from tests.reporter.test_exhaustion import two_failures
 from tests.reporter.traces import ROOT, random_run, small_training_run
@@ -52,9 +53,11 @@ def test_a_run_is_as_its_records_say(make: Callable[[], Any]) -> None:
 
 def test_a_sum_of_processes_is_as_its_record_says() -> None:
     job = join([("one", small_training_run().load()), ("other", random_run(1).load())])
-    runs = [run_data(report_of(process.profile)) for process in job.members]
-    head = head_of(html.pack(runs, "a title", together(build_job_report(job))))
+    made = build_job_report(job)
+    runs = job_data(made, [report_of(process.profile) for process in job.members], [None, None])
+    head = head_of(html.pack(runs, "a title", together(made)))
     assert faults(head["together"], Together) == []
+    assert [faults({**head["runs"][0], **run}, *RUN) for run in head["runs"]] == [[], [], []]
 
 
 def test_a_difference_is_as_its_records_say() -> None:

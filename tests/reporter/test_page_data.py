@@ -304,8 +304,10 @@ def test_the_data_of_several_processes_is_one_after_the_other(monkeypatch: Any, 
     raw = zlib.decompress(base64.b64decode(page_of(monkeypatch, tmp_path, *profiles).split("|")[7]))
     (length,) = struct.unpack("<I", raw[:4])
     head = json.loads(raw[4 : 4 + length])
-    assert [run["command"] for run in head["runs"]] == ["random 1", "python3 train.py --epochs 2"]
-    for about, profile in zip(head["runs"], profiles):
+    whole, *each = head["runs"]
+    assert [run["command"] for run in each] == ["random 1", "python3 train.py --epochs 2"]
+    assert whole["owners"] and not any("owners" in run for run in each)  # names are those of all
+    for about, profile in zip(each, profiles):
         run = RunData(about, raw[4 + length + about["columns_at"] :])
         last = moments(run)[-1]
         assert sum(held[0] for held in last.values()) == sum(

@@ -14,7 +14,7 @@ from array import array
 from collections import Counter
 from heapq import nlargest
 from itertools import chain, islice
-from typing import Any, Dict, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple, TypeVar
+from typing import Any, Callable, Dict, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple, TypeVar
 
 from jmassif.attribution.blame import callers
 from jmassif.attribution.names import NO_TENSOR, Names
@@ -125,6 +125,13 @@ class Index(Dict[Any, int]):
 
     def __missing__(self, value: Any) -> int:
         return self.setdefault(value, len(self))
+
+    def places(self, values: Iterable[Any], order: Optional[Callable[[Any], Any]] = None) -> List[int]:
+        """Those of several; values that have none yet get theirs in order."""
+        found = list(values)
+        for value in sorted(set(found), key=order):
+            self[value]  # pylint: disable=pointless-statement
+        return [self[value] for value in found]
 
 
 def index_of(values: Iterable[Any]) -> Index:

@@ -6,25 +6,22 @@ from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from jmassif.analysis.device_memory import Layout, Segment
 from jmassif.analysis.moments import main_peak, select
-from jmassif.analysis.other_tools import ALLOCATED_OWNERS, Counted
-from jmassif.analysis.processes import JobReport
+from jmassif.analysis.other_tools import Counted
 from jmassif.analysis.sizes import Histogram, NamedSizes
 from jmassif.analysis.summary import Incident, LeakedPlace, Report, build_report, moment_of
-from jmassif.attribution.blame import base_name
-from jmassif.attribution.names import NO_TENSOR, Names
-from jmassif.export.json import data
+from jmassif.attribution.names import Names
 from jmassif.html import head
-from jmassif.html.cells import NO_LINE, OTHERS, Cells, Columns, Index, cells, index_of, shown, source_around
-from jmassif.html.first import about_run, reports, statements_data
-from jmassif.model.records import GROUPS, HANDLE_KINDS, KINDS, PEAKS, ROLES, Growth, growth_by_side, side_of
+from jmassif.html.cells import Cells, Columns, Index, cells, index_of, shown
+from jmassif.html.first import about_run, reports
+from jmassif.html.names import SharedNames, cells_data
+from jmassif.model.records import Growth, growth_by_side
 from jmassif.model.run import Profile
 from jmassif.model.run_info import counted, was_short
 from jmassif.render import summary
 from jmassif.render.failures import arithmetic, reason
-from jmassif.render.job import statements
 from jmassif.render.sources import Sources
 from jmassif.render.system import BALANCE, doubts, overlay_sentence
-from jmassif.render.words import NOT_COUNTED, OWNERS
+from jmassif.render.words import NOT_COUNTED
 from jmassif.units import moment, printable
 
 
@@ -286,99 +283,11 @@ _MAX_PLACES = 100
 _MAX_COUNTS = 200
 _MAX_BLOCKS = 20000
 _MAX_TIMELINE_ROWS = 20000
-_MAX_SOURCE_BYTES = 400_000  # before they are deflated; beyond, frames have none
 
 
 class RunData(NamedTuple):
     head: Dict[str, Any]  # fit for JSON
     columns: bytes  # what head["columns"] describes
-
-
-# ---- where memory was allocated --------------------------------------------------------------
-
-
-def _frames(profile: Profile, names: Names, frames: Sequence[int], sources: Optional[Sources]) -> head.Frames:
-    """Columns, by place in `frames`. The first stands for no frame."""
-    packages, libraries, arounds = index_of([""]), index_of([""]), index_of([""])
-    n_bytes = 0
-    rows: List[Tuple[str, str, int, int, int]] = [("", "", 0, 0, 0)]
-    for frame in frames[1:]:
-        fields = profile.frame(frame)
-        around = source_around(sources, fields)
-        if around not in arounds:
-            n_bytes += len(around)
-            around = around if n_bytes <= _MAX_SOURCE_BYTES else ""
-        package = packages[shown(names.folding.internal(frame).package)]
-        library = libraries[shown(base_name(fields.object))]
-        rows.append((shown(names.frame(frame)), fields.type, package, library, arounds[around]))
-    columns = [[row[field] for row in rows] for field in range(5)]
-    return head.Frames._make([*columns, list(packages), list(libraries), list(arounds)])
-
-
-def _lines(
-    profile: Profile, names: Names, frames: Sequence[int], sources: Optional[Sources], through: List[List[int]]
-) -> head.Lines:
-    """Columns, by place in `frames`, of the Python lines that memory is charged to."""
-    rows: List[Tuple[str, str, str, str, str]] = []
-    changed: Dict[str, None] = {}
-    for frame in frames:
-        if frame in (NO_LINE, OTHERS):
-            rows.append(("(no Python line)" if frame == NO_LINE else "(other lines)", "", "", "", ""))
-            continue
-        fields = profile.frame(frame)
-        source = shown(sources.line(fields.file, fields.line)) if sources else ""
-        around = source_around(sources, fields) if source else ""
-        label = shown(f"{names.file(frame)}:{fields.line}")
-        rows.append((label, shown(fields.function), shown(fields.file), source, around))
-        if sources and source and fields.file in sources.changed:
-            changed[shown(names.file(frame))] = None
-    return head.Lines._make([*([row[field] for row in rows] for field in range(5)), list(changed), through])
-
-
-def cells_data(
-    profile: Profile, names: Names, found: Cells, sources: Optional[Sources], columns: Columns
-) -> head.CellNames:
-    """The cells, what they are grouped by, and how they change."""
-    frame_index = index_of([0])
-    columns.add("node.parent", found.parents)
-    columns.add("node.frame", [frame_index[profile.node_frame[node]] for node in found.nodes])
-    used = found.attributes
-    kinds = [kind for kind in KINDS if any(row.kind == kind for row in used)]
-    owners = sorted({row.owner for row in used})
-    roles = sorted({row.role for row in used}, key=lambda role: (ROLES + (role,)).index(role))
-    libraries, threads = sorted({row.library for row in used}), sorted({row.thread for row in used})
-    lines = index_of(row.line for row in used)
-    sets = index_of(row.through for row in used)
-    through = [list(map(lines.__getitem__, frames)) for frames in sets]
-    order_of = {"kind": kinds, "owner": owners, "role": roles, "library": libraries, "thread": threads}
-    indices = {**{name: index_of(order) for name, order in order_of.items()}, "line": lines, "through": sets}
-    for name, index in indices.items():
-        places = [index[getattr(row, name)] for row in used]
-        columns.add(f"cell.{name}", [places[cell.attributes] for cell in found.cells])
-    columns.add("cell.node", [cell.node for cell in found.cells])
-    columns.add("cell.places", [cell.places for cell in found.cells])
-    columns.add("cell.inherited", [int(cell.is_inherited) for cell in found.cells])
-    if profile.chosen is not None:
-        columns.add("cell.chosen", [int(used[cell.attributes].is_chosen) for cell in found.cells])
-    columns.add("row.cell", found.cell)
-    for name, rows in (("bytes", found.live_bytes), ("blocks", found.live_blocks), ("allocated", found.allocated)):
-        columns.add(f"row.{name}", rows, "signed")
-    return head.CellNames(
-        [head.Kind(kind, side_of(kind) or "", kind in HANDLE_KINDS) for kind in kinds],
-        [
-            head.Owner(
-                owner, profile.group_of.get(owner, "other"), OWNERS.get(owner, ""), is_tensors=owner in ALLOCATED_OWNERS
-            )
-            for owner in owners
-        ],
-        list(GROUPS + ("other",)),
-        [role if role != NO_TENSOR else "" for role in roles],
-        [shown(library) for library in libraries],
-        [shown(thread) for thread in threads],
-        _lines(profile, names, list(lines), sources, through),
-        _frames(profile, names, list(frame_index), sources),
-        len(profile.node_frame) - 1,
-    )
 
 
 # ---- time ------------------------------------------------------------------------------------
@@ -434,10 +343,10 @@ def _fullest(maximum: Sequence[int]) -> Sequence[int]:
     return [max(range(a, b), key=maximum.__getitem__) for a, b in zip(bounds, bounds[1:])]
 
 
-def _timeline(profile: Profile, columns: Columns) -> None:
-    """The totals between snapshots."""
-    rows = _fullest(profile.timeline.maximum)
-    for name, column in profile.timeline._asdict().items():
+def add_timeline(columns: Columns, *totals: Sequence[int]) -> None:
+    """Totals between snapshots: time, host, device and the most of their sum since the row before."""
+    rows = _fullest(totals[-1])
+    for name, column in zip(("time", "host", "device", "maximum"), totals):
         columns.add(f"timeline.{name}", [column[row] for row in rows])
 
 
@@ -527,25 +436,6 @@ def report_of(profile: Profile) -> Report:
     return build_report(profile, moment_of(profile, names, None), names)
 
 
-def together(made: JobReport) -> Dict[str, Any]:
-    job, rows = made.job, made.job.timeline()
-    totals = [row.on("total") for row in rows]
-    kept = _fullest(totals)
-    peaks = {which: job.peak(which) for which in PEAKS}
-    found: Dict[str, Any] = data(
-        head.Together(
-            statements_data(statements(made)),
-            shown(job.no_clock),
-            [rows[row].time for row in kept],
-            [rows[row].host for row in kept],
-            [rows[row].device for row in kept],
-            [totals[row] for row in kept],
-            {which: head.SumPeak(at.on(which), at.time) for which, at in peaks.items()},
-        )
-    )
-    return found
-
-
 def run_key(profile: Profile) -> str:
     """The name of a run on its page: after exec the process has the same number."""
     return ".".join(filter(None, (profile.manifest.get(key, "") for key in ("pid", "start-unix-ms"))))
@@ -557,13 +447,17 @@ def run_data(
     sources: Optional[Sources] = None,
     offset: int = 0,
     has_parent: bool = False,
+    shared: Optional[SharedNames] = None,
 ) -> RunData:
     """Data of one process, with that share of a page's budget. Raises TooLarge.
 
-    `offset`: added to its times for the common clock of the page's processes; see cells() for `has_parent`.
+    `offset`: added to its times for the common clock of the page's processes; see cells() for `has_parent`. With `shared` it has
+    no names of its own.
     """
     profile, names, columns = report.profile, report.names, Columns()
     found = cells(profile, names, share, has_parent)
+    own = shared or SharedNames()
+    cells_data(profile, names, found, sources, columns, own)
     moments = _moments(report, found, columns)
     identity = head.Identity(
         profile.time_unit,
@@ -577,6 +471,7 @@ def run_data(
         shown(profile.chosen_by),
         about_run(report),
         report.run.is_pytorch,
+        len(profile.node_frame) - 1,
     )
     figures = head.Figures(
         reports(report, moments.at, sources),
@@ -594,8 +489,7 @@ def run_data(
         _blocks(report, found, share, columns),
         profile.block_thresholds,
     )
-    named = cells_data(profile, names, found, sources, columns)
     events = _events(report, columns)
-    _timeline(profile, columns)
-    parts = (identity, figures, named, moments, events, _about(report), head.Packed(columns.specs))
-    return RunData(head.run_head(*parts), columns.bytes())
+    add_timeline(columns, *profile.timeline)
+    parts = (identity, figures, moments, events, _about(report), head.Packed(columns.specs))
+    return RunData(head.run_head(*parts, *([] if shared else [own.cell_names()])), columns.bytes())

@@ -14,8 +14,9 @@ from jmassif.attribution.packages import CORE, Folding, Internal
 from jmassif.export.diff_data import DifferenceTable, LadderRow, rows_of, table_of
 from jmassif.export.json import data
 from jmassif.html.cells import NO_LINE, Columns, all_shown, cells, shown
-from jmassif.html.data import RunData, cells_data
+from jmassif.html.data import RunData
 from jmassif.html.head import About, ChosenMoments, Events, Figures, Identity, Moments, Packed, run_head
+from jmassif.html.names import SharedNames, cells_data
 from jmassif.html.page import fill_page, pack
 from jmassif.model.run_info import label
 from jmassif.render.diff_tables import ladder_table, sentences
@@ -63,14 +64,15 @@ def stacks_data(difference: Difference, stacks: Stacks) -> RunData:
     stacks.show([column.typical.held for column in difference.columns if column.typical.held])
     names, packed = _Names(stacks), Columns()
     found = cells(stacks, names)
-    named = cells_data(stacks, names, found, None, packed)
+    shared = SharedNames()
+    cells_data(stacks, names, found, None, packed, shared)
     packed.add("moment.rows", [moment.n_rows for moment in found.moments])
     for name in ("time", "id", "reason"):
         packed.add(f"moment.{name}", [0] * len(found.moments))
     last = len(found.moments) - 1
     moments = Moments(["column"], {}, ChosenMoments(last, last))
     run = Identity("ms", difference.is_discrete)
-    head = run_head(run, Figures(), named, moments, Events(), About(), Packed(packed.specs))
+    head = run_head(run, Figures(), shared.cell_names(), moments, Events(), About(), Packed(packed.specs))
     return RunData(head, packed.bytes())
 
 

@@ -73,7 +73,6 @@ class CellNames(NamedTuple):
     threads: List[str]  # by name; "" alone without a record
     lines: Lines
     frames: Frames
-    nodes: int
 
 
 # ---- time ------------------------------------------------------------------------------------
@@ -398,6 +397,7 @@ class Identity(NamedTuple):
     filter: str = ""  # of --include and --exclude
     about: str = ""
     is_pytorch: bool = False
+    nodes: int = 0  # of call stacks in the trace
 
 
 class Packed(NamedTuple):
@@ -419,12 +419,8 @@ class SumPeak(NamedTuple):
 
 
 class Together(NamedTuple):
-    """The sum of several processes over time, on the common clock."""
+    """The sum of several processes, on the common clock. The first of the page's runs has the rest."""
 
     summary: List[Statement]
     no_clock: str
-    time: List[int]
-    host: List[int]
-    device: List[int]
-    maximum: List[int]
     peaks: Dict[str, SumPeak]

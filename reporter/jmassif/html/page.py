@@ -17,8 +17,9 @@ from typing import Any, Callable, Dict, Iterator, Optional, Sequence
 
 from jmassif.analysis.processes import Processes, build_job_report, join
 from jmassif.html.cells import shown
-from jmassif.html.data import RunData, report_of, run_data, together
+from jmassif.html.data import RunData, report_of, run_data
 from jmassif.html.first import about_run, first_screen
+from jmassif.html.job import job_data, together
 from jmassif.model.run import Profile
 from jmassif.model.run_info import short_command
 from jmassif.render.sources import sources_of
@@ -113,16 +114,12 @@ def fill_page(
 
 def page(job: Processes, directories: Optional[Sequence[str]], is_served: bool = False) -> Iterator[str]:
     """The page for the processes of a job. Raises FormatError."""
-    share = 1.0 / len(job.members)
     reports = [report_of(process.profile) for process in job.members]
     sources = [sources_of(report.profile, directories) for report in reports]
-    runs = [
-        run_data(report, share, of, process.offset, process.shares)
-        for process, report, of in zip(job.members, reports, sources)
-    ]
     title = shown(short_command(job.members[0].profile.manifest.get("command", "")) or "a recorded run")
-    about = about_run(reports[0]) if len(runs) == 1 else f"{len(runs)} processes"
-    made = build_job_report(job, [report.names for report in reports]) if len(runs) > 1 else None
+    about = about_run(reports[0]) if len(reports) == 1 else f"{len(reports)} processes"
+    made = build_job_report(job, [report.names for report in reports]) if len(reports) > 1 else None
+    runs = job_data(made, reports, sources) if made else [run_data(reports[0], sources=sources[0])]
     packed = pack(runs, title, together(made) if made else None)
     yield from fill_page(title, first_screen(made, reports, sources), packed, is_served, about=about)
 

@@ -15,9 +15,10 @@ import { Run } from './runs/run.js';
 import { sum } from './runs/sum.js';
 
 function runsOf({ difference, runs, together }: PageData): Run[] {
-    const found = runs.map((run) => (difference ? new Comparison(run, difference) : new Run(partsOf(run))));
-    if (together) found.unshift(sum(found, together));
-    return found;
+    if (difference) return runs.map((run) => new Comparison(run, difference));
+    if (!together) return runs.map((run) => new Run(partsOf(run)));
+    const each = runs.slice(1).map((run) => new Run(partsOf(run)));
+    return [sum(runs[0], each, together), ...each];
 }
 
 async function open(place: HTMLElement) {

@@ -6,9 +6,9 @@ import zlib
 from typing import Any, Dict, List, Tuple
 
 from jmassif.analysis.processes import Processes, build_job_report, ledger_of
-from jmassif.html.data import report_of, run_data, together
+from jmassif.html.data import report_of
+from jmassif.html.job import job_data, together
 from jmassif.html.page import pack
-from jmassif.model.process_tree import FORKED
 from tests.reporter.test_processes import ends, family, holds, joined, trace_of
 from tests.web.browser import in_node
 
@@ -20,8 +20,8 @@ import { sum } from "./src/runs/sum.js";
 import { readFileSync } from "node:fs";
 const answers = [];
 for (const text of JSON.parse(readFileSync(0, "utf8"))) {
-    const data = await unpack(text);
-    const run = sum(data.runs.map((each) => new Run(partsOf(each))), data.together);
+    const { runs: [whole, ...each], together } = await unpack(text);
+    const run = sum(whole, each.map((data) => new Run(partsOf(data))), together);
     const { peak } = run.head.at;
     const { time, host, device } = run.moments[peak];
     answers.push({ time, host, device, owners: run.sums("owner", peak).map(({ host, device }, i) => [run.head.owners[i].name, host + device]) });
@@ -31,11 +31,9 @@ console.log(JSON.stringify(answers));
 
 
 def packed(job: Processes) -> str:
-    runs = []
-    for each in job.members:
-        has_parent = each.relation == FORKED and each.parent is not None
-        runs.append(run_data(report_of(each.profile), 1.0, None, each.offset, has_parent))
-    return base64.b64encode(zlib.compress(pack(runs, "a job", together(build_job_report(job))))).decode()
+    made = build_job_report(job)
+    runs = job_data(made, [report_of(each.profile) for each in job.members], [None] * len(job.members))
+    return base64.b64encode(zlib.compress(pack(runs, "a job", together(made)))).decode()
 
 
 def equal_peaks() -> Processes:

@@ -57,7 +57,8 @@ export async function unpack(text: string): Promise<PageData> {
     const runs = head.runs.map((run): RunData => {
         const at = 4 + n + run.columns_at;
         return {
-            head: run,
+            // The first run has the names for all.
+            head: { ...head.runs[0], ...run },
             column: (name) => numbers(bytes, run.columns[name], at),
             addresses: (name) => addresses(bytes, run.columns[name], at),
         };

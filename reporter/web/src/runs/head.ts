@@ -52,15 +52,7 @@ export type NamedChange = { name: string; change: number };
 export type Step = { key: string; change: number };
 /** A line, or a function without one such line, with more bytes than before, or fewer. */
 export type Moved = { label: string; is_line: boolean; before: number; now: number };
-export type Together = {
-    summary: Statement[];
-    no_clock: string;
-    time: number[];
-    host: number[];
-    device: number[];
-    maximum: number[];
-    peaks: Record<string, SumPeak>;
-};
+export type Together = { summary: Statement[]; no_clock: string; peaks: Record<string, SumPeak> };
 export type SumPeak = { bytes: number; time: number };
 /** A sentence of the first screen. */
 export type Statement = { about: string; severity: 'alarm' | 'warning' | 'note'; text: string };
@@ -76,6 +68,7 @@ export type RunHead = {
     filter: string;
     about: string;
     is_pytorch: boolean;
+    nodes: number;
     reports: NamedReport[];
     leaks: LeaksData | null;
     temporaries: Temporary[];
@@ -95,7 +88,6 @@ export type RunHead = {
     threads: string[];
     lines: Lines;
     frames: Frames;
-    nodes: number;
     reasons: string[];
     peaks: Record<string, Peak>;
     at: ChosenMoments;

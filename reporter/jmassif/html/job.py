@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Data of a job: its processes, and before them the sum as a run of its own, whose cells are those of all processes."""
+
+from typing import Any, Dict, List, Optional, Sequence
+
+from jmassif.analysis.processes import JobReport
+from jmassif.analysis.summary import Report
+from jmassif.export.json import data
+from jmassif.html import head
+from jmassif.html.cells import Columns, shown
+from jmassif.html.data import RunData, add_timeline, run_data
+from jmassif.html.first import statements_data
+from jmassif.html.names import SharedNames
+from jmassif.model.records import PEAKS
+from jmassif.render.job import statements
+from jmassif.render.sources import Sources
+
+
+def together(made: JobReport) -> Dict[str, Any]:
+    peaks = {which: made.job.peak(which) for which in PEAKS}
+    sums = {which: head.SumPeak(at.on(which), at.time) for which, at in peaks.items()}
+    found: Dict[str, Any] = data(head.Together(statements_data(statements(made)), shown(made.job.no_clock), sums))
+    return found
+
+
+def _moments(made: JobReport, columns: Columns) -> head.Moments:
+    """All processes' moments in order, and where the peaks are among them."""
+    job, steps = made.job, made.job.steps()
+    columns.add("step.time", [step.time for step in steps])
+    columns.add("step.process", [step.member for step in steps])
+    columns.add("step.moment", [0 if step.number is None else step.number + 1 for step in steps])
+    at = {which: job.nearest_step(steps, which) for which in PEAKS} if steps else {}
+    peaks = {which: head.Peak(n, steps[n].time, steps[n].host, steps[n].device) for which, n in at.items()}
+    peak = at.get(job.measures[-1], -1)
+    return head.Moments([], peaks, head.ChosenMoments(peak, peak))
+
+
+def _shifted(rows: Sequence[Dict[str, Any]], by: int) -> List[Dict[str, Any]]:
+    """Events, on the common clock."""
+    return [
+        {**row, **{key: row[key] + by for key in ("time", "begin", "end") if row.get(key) is not None}} for row in rows
+    ]
+
+
+def _sum(made: JobReport, runs: Sequence[RunData], names: SharedNames) -> RunData:
+    """Facts of the machine are those of the first process, which has seen it for longest."""
+    heads, columns = [run.head for run in runs], Columns()
+
+    def of_all(member: str) -> List[Any]:
+        return [row for each in heads for row in each[member]]
+
+    def left_out(member: str) -> List[int]:
+        return [sum(each[member][0] for each in heads), sum(each[member][1] for each in heads)]
+
+    unsized: Dict[str, int] = {}
+    for noun, n in of_all("without_size"):
+        unsized[noun] = unsized.get(noun, 0) + n
+    clock = [f"No common clock: {shown(made.job.no_clock)}."] if made.job.no_clock else []
+    whole = {
+        **heads[0],
+        **head.run_head(names.cell_names(), _moments(made, columns), head.Figures()),
+        **{name: of_all(name) for name in ("temporaries", "scope_sums", "failures")},
+        **{
+            name: [row for each in heads for row in _shifted(each[name], each["offset"])]
+            for name in ("marks", "regions", "scopes")
+        },
+        "pid": "all",
+        "key": "all",
+        "command": f"all {len(runs)} processes",
+        "end_time": None,
+        "nodes": sum(each["nodes"] for each in heads),
+        "events_left_out": sum(each["events_left_out"] for each in heads),
+        "scopes_left_out": left_out("scopes_left_out"),
+        "blocks_left_out": [left_out("blocks_left_out")[0], max(each["blocks_left_out"][1] for each in heads)],
+        "block_thresholds": heads[0]["block_thresholds"],
+        "facts": [[f"Process {each['pid']}", each["command"]] for each in heads],
+        "manifest": [],
+        "counters": [[f"{key} (pid {each['pid']})", n] for each in heads for key, n in each["counters"]],
+        "without_size": [list(row) for row in unsized.items()],
+        "notes": list(dict.fromkeys(clock + of_all("notes"))),
+        "truncation": "",
+        "is_complete": all(each["is_complete"] for each in heads),
+    }
+    rows = made.job.timeline()
+    totals = ([getattr(row, name) for row in rows] for name in ("time", "host", "device"))
+    add_timeline(columns, *totals, [row.on("total") for row in rows])
+    return RunData({**whole, **head.run_head(head.Packed(columns.specs))}, columns.bytes())
+
+
+def job_data(made: JobReport, reports: Sequence[Report], sources: Sequence[Optional[Sources]]) -> List[RunData]:
+    """The sum, which has the names of all, and the processes. Raises TooLarge."""
+    names, share = SharedNames(), 1.0 / len(reports)
+    runs = [
+        run_data(report, share, of, process.offset, process.shares, names)
+        for process, report, of in zip(made.job.members, reports, sources)
+    ]
+    return [_sum(made, runs, names), *runs]
