@@ -140,13 +140,17 @@ def memory_balance(profile: Profile, snapshot: int) -> MemoryBalance:
 
 
 def balance_at(profile: Profile, chosen: Moment) -> Optional[MemoryBalance]:
-    """The balance for a moment: of the nearest snapshot that has one; for a peak of a large one."""
-    if chosen.snapshot is None:
-        near = fullest(profile, chosen.time)
-    else:
-        found = sampled(profile)
-        near = min(found, key=lambda index: abs(profile.snapshots[index].time - chosen.time)) if found else None
+    """The balance for a moment."""
+    near = nearest_sampled(profile, chosen.snapshot, chosen.time)
     return None if near is None else memory_balance(profile, near)
+
+
+def nearest_sampled(profile: Profile, snapshot: Optional[int], time: int) -> Optional[int]:
+    """The nearest snapshot that has a balance; for a peak a large one."""
+    if snapshot is None:
+        return fullest(profile, time)
+    found = sampled(profile)
+    return min(found, key=lambda index: abs(profile.snapshots[index].time - time)) if found else None
 
 
 def ledger_of_balance(profile: Profile, made: MemoryBalance) -> Ledger:

@@ -23,6 +23,7 @@ from jmassif.analysis.balance import (
     balance_at,
     memory_balance,
     device_balance,
+    nearest_sampled,
     ledger_of_balance,
     sampled,
     sampled_before,
@@ -285,6 +286,10 @@ class Report(Numbers):
     def balances(self) -> List[MemoryBalance]:
         """Of all snapshots that have one."""
         return [memory_balance(self.profile, snapshot) for snapshot in sampled(self.profile)]
+
+    def balance_for(self, snapshot: Optional[int], time: int) -> Optional[int]:
+        """The snapshot of the one for a snapshot, or for a peak (None)."""
+        return nearest_sampled(self.profile, snapshot, time)
 
     @once
     def sampled_by_others(self) -> List[Series]:

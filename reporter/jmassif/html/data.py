@@ -336,6 +336,13 @@ def _balances(report: Report, found: Cells) -> List[head.Balance]:
     ]
 
 
+def _balance_of(report: Report, found: Cells) -> List[int]:
+    """By moment, its balance's place among those of the page."""
+    place_of = {made.snapshot: place for place, made in enumerate(report.balances)}
+    snapshots = [report.balance_for(moment.snapshot, moment.time) for moment in found.moments] if place_of else []
+    return [place_of[snapshot] for snapshot in snapshots if snapshot is not None]
+
+
 def _fullest(maximum: Sequence[int]) -> Sequence[int]:
     """Places of rows over time. Of very many, the fullest of each of as many equal runs as are kept."""
     n_rows, n_kept = len(maximum), min(len(maximum), _MAX_TIMELINE_ROWS)
@@ -482,6 +489,7 @@ def run_data(
         ],
         sizes(report),
         _balances(report, found),
+        _balance_of(report, found),
         others(report, found),
         overlay_sentence(report.overlay, profile.time_unit) if report.overlay else "",
         oom(report),

@@ -357,6 +357,7 @@ class Figures(NamedTuple):
     temporaries: Sequence[Temporary] = ()
     sizes: Optional[Sizes] = None
     balances: Sequence[Balance] = ()
+    balance_of: Sequence[int] = ()  # by moment
     others: Sequence[OtherFigure] = ()
     overlay: str = ""  # the log of another tool at the peak, in a sentence
     oom: OutOfMemory = OutOfMemory()

@@ -74,6 +74,7 @@ export type RunHead = {
     temporaries: Temporary[];
     sizes: Sizes | null;
     balances: Balance[];
+    balance_of: number[];
     others: OtherFigure[];
     overlay: string;
     oom: OutOfMemory;
