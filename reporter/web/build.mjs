@@ -17,7 +17,7 @@ if (!target) {
 
 const result = await build({
     absWorkingDir: here,
-    entryPoints: { page: 'src/main.tsx', fleet: 'src/fleet.ts' },
+    entryPoints: { page: 'src/main.tsx', fleet: 'src/fleet.tsx' },
     outdir: 'out',
     bundle: true,
     minify: true,

@@ -94,7 +94,7 @@ def held(
 # As text: the driver does not hand on what is nested as deeply as a stack.
 TREE = """(() => {
     const list = (node) => [node.name, node.now, node.before, node.children.map(list)];
-    return JSON.stringify(list(document.querySelector('.flame').__data__.data.node));
+    return JSON.stringify(list(document.querySelector('.flame').tree));
 })()"""
 
 

@@ -58,11 +58,11 @@ FRAMES = """(() => {
         found.push([node.name, node.now, node.before, parent]);
         for (const child of node.children) walk(child, node.name);
     };
-    walk(document.querySelector('#calls .flame').__data__.data.node, null);
+    walk(document.querySelector('#calls .flame').tree, null);
     return found;
 })()"""
 COLOURS = """[...document.querySelectorAll('#calls .flame g')].map((g) =>
-    [g.__data__.data.node.now, g.__data__.data.node.before, g.querySelector('rect').getAttribute('fill')])"""
+    [g.tree.now, g.__data__.data.node.before, g.querySelector('rect').getAttribute('fill')])"""
 
 
 @pytest.fixture(scope="module", name="seen")

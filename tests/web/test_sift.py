@@ -69,7 +69,7 @@ def fixture_parts(page: Path) -> Seen:
     figures = [
         OWNERS,
         ["text", "#headline .size"],
-        ["evaluate", "document.querySelector('.flame').__data__?.data.node.now ?? 0"],
+        ["evaluate", "document.querySelector('.flame').tree?.now ?? 0"],
         ["count", "#blocks tbody tr.choosable"],
     ]
     return look_once(page, {f"{only} {but}": sifted(only, but) + figures for only, but, _ in PARTS})

@@ -3,41 +3,10 @@
 // The tabs with their panels. A panel is made when it is opened first, and stays as it is while another one is open.
 
 import { Component } from 'preact';
-import { useEffect, useLayoutEffect, useRef } from 'preact/hooks';
-import { Kept } from './kept.js';
+import { useEffect, useRef } from 'preact/hooks';
+import { ViewContext } from './charts/section.js';
 import type { Page } from './runs/page.js';
-import { type AnyView, fits, openTab, runOf, type Tab, tabsOf } from './tabs.js';
-import type { View, ViewClass } from './views/view.js';
-
-/** A view of the older kind: mounted once for each run, updated after each choice. */
-function Mounted({ kind, page }: { kind: ViewClass; page: Page }) {
-    const place = useRef<HTMLDivElement>(null);
-    const kept = useRef<Kept | null>(null);
-    const view = useRef<View | null>(null);
-    const shown = useRef(-1);
-    const body = () => place.current as HTMLDivElement;
-    const run = runOf(page, kind);
-    useLayoutEffect(() => {
-        kept.current ??= new Kept(page, kind.id, body());
-        view.current = new kind(page);
-        view.current.mount(body());
-        // The title of a table that is all of its section would be read twice.
-        for (const title of body().querySelectorAll('h3')) if (title.textContent === kind.title) title.classList.add('unseen');
-        return () => {
-            view.current?.destroy();
-            body()?.replaceChildren();
-            shown.current = -1;
-        };
-    }, [run]);
-    useLayoutEffect(() => {
-        const isNew = shown.current < 0;
-        if (shown.current !== page.version) view.current?.update();
-        shown.current = page.version;
-        if (isNew) kept.current?.follow();
-        else kept.current?.restore();
-    });
-    return <div class="body" ref={place} />;
-}
+import { fits, openTab, runOf, type Tab, tabsOf, type View } from './tabs.js';
 
 /** Numbers of runs, by which their views are told apart. */
 const keys = new WeakMap<object, number>();
@@ -47,13 +16,15 @@ function keyOf(run: object) {
     return keys.get(run);
 }
 
-export function Section({ view, page }: { view: AnyView; page: Page }) {
+export function Section({ view, page }: { view: View; page: Page }) {
     if (!fits(page, view)) return null;
     return (
         <section id={view.id} aria-labelledby={`${view.id}-title`}>
             <h2 id={`${view.id}-title`}>{view.title}</h2>
             {view.isWhole && page.isPart && <p class="quiet whole">Not filtered</p>}
-            {'View' in view ? <view.View key={keyOf(runOf(page, view))} page={page} /> : <Mounted kind={view} page={page} />}
+            <ViewContext.Provider value={{ page, id: view.id, title: view.title }}>
+                <view.View key={keyOf(runOf(page, view))} page={page} />
+            </ViewContext.Provider>
         </section>
     );
 }

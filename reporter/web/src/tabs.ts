@@ -8,8 +8,8 @@
 //     isWhole     it shows page.whole, whatever the filter leaves
 //     fits(run)   false where a run has nothing to show in it; a tab without a view that fits is not there
 //
-// A setting that an address keeps comes from useSetting(page, 'calls.order', 'top-down') (kept.ts). Of the page it calls what
-// runs/page.ts offers, and registers nowhere. Classes (views/view.js) are the older kind, and stand in the same lists.
+// A setting that an address keeps comes from useKept('order', 'top-down') (charts/section.tsx). Of the page it calls what
+// runs/page.ts offers, and registers nowhere.
 
 import type { ComponentType } from 'preact';
 import type { Difference } from './runs/data.js';
@@ -21,33 +21,32 @@ import { Blocks } from './views/blocks.js';
 import { CallersCallees } from './views/callers_callees.js';
 import { Calls } from './views/calls.js';
 import { Changes, compared, Sides } from './views/compared.js';
-import { DeviceMap, Fragmentation } from './views/device.js';
+import { DeviceMap } from './views/device.js';
+import { Fragmentation } from './views/fragmentation.js';
 import { Leaks } from './views/leaks.js';
-import { Libraries } from './views/libraries.js';
 import { Lines } from './views/lines.js';
 import { BlocksOverTime } from './views/lives.js';
 import { Machine } from './views/machine.js';
+import { Mapped } from './views/mapped.js';
 import { OutOfMemory } from './views/oom.js';
 import { Others } from './views/others.js';
-import { Owners, Roles, Threads } from './views/owners.js';
+import { Owners } from './views/owners.js';
 import { Places } from './views/places.js';
 import { Range } from './views/range.js';
 import { Scopes } from './views/scopes.js';
 import { Sizes } from './views/sizes.js';
 import { Snapshots } from './views/snapshots.js';
 import { Temporaries } from './views/temporaries.js';
-import type { ViewClass } from './views/view.js';
 
-export type ComponentView = { id: string; title: string; isWhole?: boolean; fits?: (run: Run) => boolean; View: ComponentType<{ page: Page }> };
-export type AnyView = ComponentView | ViewClass;
-export type Tab = { id: string; title: string; views: AnyView[] };
+export type View = { id: string; title: string; isWhole?: boolean; fits?: (run: Run) => boolean; View: ComponentType<{ page: Page }> };
+export type Tab = { id: string; title: string; views: View[] };
 
 /** Those of a report of runs. */
 const TABS: Tab[] = [
     { id: 'by-line', title: 'Lines', views: [Lines, CallersCallees, Temporaries] },
     { id: 'flame-graph', title: 'Flame graph', views: [Calls, Places] },
     { id: 'allocations', title: 'Allocations', views: [BlocksOverTime, Blocks, DeviceMap, Fragmentation, Sizes, Range] },
-    { id: 'by-owner', title: 'Owners', views: [Owners, Roles, Threads, Libraries] },
+    { id: 'by-owner', title: 'Owners', views: [Owners, Mapped] },
     { id: 'leaking', title: 'Leaks', views: [Leaks] },
     { id: 'failures', title: 'Out of memory', views: [OutOfMemory] },
     { id: 'system', title: 'System', views: [SystemMemory, Machine, Others] },
@@ -61,10 +60,10 @@ const ofComparison = (difference: Difference): Tab[] => [
 ];
 
 /** Views above the tabs. */
-export const above = (page: Page): AnyView[] => (page.data.difference ? [Changes] : []);
+export const above = (page: Page): View[] => (page.data.difference ? [Changes] : []);
 
-export const runOf = (page: Page, view: AnyView) => (view.isWhole ? page.whole : page.run);
-export const fits = (page: Page, view: AnyView) => view.fits?.(runOf(page, view)) ?? true;
+export const runOf = (page: Page, view: View) => (view.isWhole ? page.whole : page.run);
+export const fits = (page: Page, view: View) => view.fits?.(runOf(page, view)) ?? true;
 
 /** Those that have something to show. */
 export const tabsOf = (page: Page) =>

@@ -25,24 +25,7 @@ export function append(element: Element, ...children: Child[]) {
     }
 }
 
-/** A name that may go on in another line after a slash, and elsewhere only where it must. */
-export function named(name: string) {
-    const element = h('span', { class: 'name' });
-    name.split(/(?<=\/)/).forEach((part, i) => element.append(...(i ? [document.createElement('wbr')] : []), part));
-    return element;
-}
-
 export function replace(element: Element, ...children: Child[]) {
     element.replaceChildren();
     append(element, ...children);
-}
-
-/** Attribute with the name of a control's setting in an address: a word for it, unlike all others of its section. */
-export const kept = (name: string) => ({ 'data-keep': name.toLowerCase().replaceAll(/[^a-z]+/g, '-') });
-
-/** A labelled choice; `options`: value and text. */
-export function choice<T extends string>(label: string, options: [T, string][], value: T, onChange: (value: T) => void) {
-    const select = h('select', { ...kept(label), onchange: () => onChange(select.value as T) });
-    for (const [key, text] of options) select.append(h('option', { value: key, selected: key === value }, text));
-    return h('label', { class: 'choice' }, `${label} `, select);
 }

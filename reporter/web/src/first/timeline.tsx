@@ -3,19 +3,19 @@
 // Memory over time, of all of it or a plot a pool, each with a table that is its legend, its values and a filter; and a strip with
 // the whole run, on which the span that the plots show can be moved.
 
-import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
+import { useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
+import { Hold } from '../base/hold.js';
 import { onTheme } from '../base/theme.js';
 import { count, growth, moment as time, size, whole, wholePercent } from '../base/units.js';
 import { signsOf } from '../charts/marks.js';
 import { drawMemory, MemoryPlot } from '../charts/memory.js';
-import { begun, finished, pictureButtons } from '../charts/picture.js';
+import { begun, finished } from '../charts/picture.js';
+import { PictureButtons } from '../charts/picture_buttons.js';
 import { openingSpan, spanOf, wholeSpan, zoomBy } from '../charts/plot.js';
-import { useSetting } from '../kept.js';
 import { type Area, areas, exact, type Side, times, valueAt } from '../runs/areas.js';
-import type { Page } from '../runs/page.js';
+import { type Page, settingOf } from '../runs/page.js';
 import type { Dimension, Run } from '../runs/run.js';
 import { sidesOf } from '../runs/sums.js';
-import { Hold } from '../views/view.js';
 
 const DIMENSIONS: Dimension[] = ['owner', 'group', 'kind', 'library', 'line', 'role', 'thread', 'process'];
 
@@ -277,27 +277,23 @@ function Chart({ page, side, dimension, onMade }: { page: Page; side: Side; dime
 
 export function Timeline({ page }: { page: Page }) {
     const { run } = page;
-    const [by, setBy] = useSetting<Dimension>(page, 'timeline.group-by', 'owner');
+    const [by, setBy] = settingOf<Dimension>(page, 'timeline.group-by', 'owner');
     const plots = useRef(new Map<Side, MemoryPlot>());
-    const tools = useRef<HTMLSpanElement>(null);
     const names = dimensionsOf(run);
     const dimension = names.includes(by) ? by : 'owner';
     const spaces = sidesOf(run);
     const sides: Side[] = run.head.is_discrete && spaces.length > 1 ? spaces : ['both'];
-    useEffect(() => {
-        const picture = () => {
-            const drawn = begun(
-                page,
-                `Memory over time by ${dimension === 'line' ? 'Python line' : dimension}; exact at ${count(run.moments.length, 'moment')}`,
-            );
-            for (const side of sides) {
-                const plot = plots.current.get(side);
-                if (plot) drawMemory(drawn, plot);
-            }
-            return finished(page, drawn, 'memory over time');
-        };
-        tools.current?.replaceChildren(pictureButtons('timeline', picture));
-    }, [run, dimension]);
+    const picture = () => {
+        const drawn = begun(
+            page,
+            `Memory over time by ${dimension === 'line' ? 'Python line' : dimension}; exact at ${count(run.moments.length, 'moment')}`,
+        );
+        for (const side of sides) {
+            const plot = plots.current.get(side);
+            if (plot) drawMemory(drawn, plot);
+        }
+        return finished(page, drawn, 'memory over time');
+    };
     const [first, last] = wholeSpan(run);
     const [from, to] = spanOf(page);
     const isAll = from <= first && to >= last;
@@ -340,7 +336,7 @@ export function Timeline({ page }: { page: Page }) {
                         </span>
                     ))}
                 </span>
-                <span class="tools" ref={tools} />
+                <PictureButtons what="timeline" draw={picture} />
             </div>
             {sides.map((side) => (
                 <Chart key={side} page={page} side={side} dimension={dimension} onMade={(plot) => plots.current.set(side, plot)} />

@@ -234,3 +234,8 @@ export function usePage(page: Page): number {
     useLayoutEffect(() => page.onChange(() => again()), [page]);
     return n;
 }
+
+/** A setting of a component, and the way to change it; what it is at first is in no address. */
+export function settingOf<T extends string>(page: Page, name: string, first: T): [T, (value: T) => void] {
+    return [(page.settings.get(name) as T | undefined) ?? first, (value) => page.set(name, value === first ? null : value)];
+}

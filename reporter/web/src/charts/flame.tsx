@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//
+// A call tree as an icicle: callers above, what they call below, or the other way round; of two moments the difference: red
+// has grown, blue has shrunk. A run of native frames that all pass on all of their memory is one row, until a click unfolds it.
+// In a picture it is drawn from the frame on that the reader has enlarged.
+
+import { useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
+import { growth, percent, whole } from '../base/units.js';
+import type { TreeNode } from '../runs/tree.js';
+import { fitted, INK, MARGIN, number, type Picture, rgb, escaped, title, WIDTH } from './picture.js';
+import { useRoom } from './room.js';
+
+/** `top`: all; `amount`: in words. */
+export type Shown = { top: TreeNode; isCompared: boolean; isBytes: boolean; amount: (n: number) => string };
+/** `chain`: the nodes of one row, the outermost first. In a comparison what is gone is as wide as it was. */
+type Frame = { chain: TreeNode[]; value: number; children: Frame[]; parent: Frame | null };
+/** `x` and `width` in pixels. */
+type Box = { frame: Frame; x: number; width: number; row: number; isCaller: boolean };
+
+const ROW = 20;
+const NARROWEST = 1.5; // pixels, of a frame that is drawn
+const LEAST_CHAIN = 3;
+
+const HUES: Record<string, [number, number]> = { python: [80, 0.12], native: [245, 0.07], internal: [160, 0.05], note: [250, 0.01], '': [250, 0.01] };
+
+function shade(name: string) {
+    let sum = 0;
+    for (let i = 0; i < name.length && i < 40; i++) sum = (sum * 31 + name.charCodeAt(i)) % 997;
+    return sum / 997;
+}
+
+function colourOf(type: string, name: string) {
+    const [hue, chroma] = HUES[type];
+    return `oklch(${76 + 9 * shade(name)}% ${chroma} ${hue + 16 * shade(`${name}.`)})`;
+}
+
+function colour(node: TreeNode, isCompared: boolean) {
+    if (!isCompared) return colourOf(node.type, node.name);
+    const most = Math.max(node.now, node.before);
+    const part = most ? (node.now - node.before) / most : 0;
+    return `oklch(${80 - 22 * Math.abs(part)}% ${0.16 * Math.abs(part)} ${part > 0 ? 25 : 255})`;
+}
+
+const key = (name: string, colour: string) => ({ name, colour });
+
+export const flameKeys = (isCompared: boolean) =>
+    isCompared
+        ? [key('grown', 'oklch(58% 0.16 25)'), key('shrunk', 'oklch(58% 0.16 255)'), key('unchanged', 'oklch(80% 0 0)')]
+        : [key('Python', colourOf('python', 'a')), key('native', colourOf('native', 'a')), key('inside a package', colourOf('internal', 'a'))];
+
+const lastOf = ({ chain }: Frame) => chain[chain.length - 1];
+const namesOf = ({ chain }: Frame) => chain.map(({ name }) => name);
+const isNative = ({ chain: [node] }: Frame) => node.type === 'native' || node.type === 'internal';
+
+function labelOf({ chain }: Frame, all: string) {
+    const [first] = chain;
+    return chain.length > 1 ? `${first.name} › … › ${chain[chain.length - 1].name} (${chain.length} frames)` : first.name || all;
+}
+
+/** `unfolded`: the first nodes of chains that are not. */
+function framed(node: TreeNode, isCompared: boolean, unfolded: Set<string>): Frame {
+    const children = node.children.map((child) => framed(child, isCompared, unfolded));
+    const inside = children.reduce((all, { value }) => all + value, 0);
+    // Children never outgrow their parent.
+    const frame: Frame = { chain: [node], value: isCompared ? Math.max(node.now, node.before, inside) : node.now, children, parent: null };
+    const [only] = children;
+    const isPart =
+        children.length === 1 && only.value === frame.value && node.name && isNative(frame) && isNative(only) && !unfolded.has(lastOf(only).name);
+    if (isPart) Object.assign(frame, { chain: [node, ...only.chain], children: only.children });
+    for (const child of frame.children) child.parent = frame;
+    return frame;
+}
+
+/** Chains that are hardly worth it, in frames of their own again. */
+function settled(frame: Frame): Frame {
+    const { chain } = frame;
+    if (chain.length > 1 && chain.length < LEAST_CHAIN) {
+        const below: Frame = { chain: chain.slice(1), value: frame.value, children: frame.children, parent: frame };
+        for (const child of below.children) child.parent = below;
+        frame.chain = chain.slice(0, 1);
+        frame.children = [below];
+    }
+    for (const child of frame.children) settled(child);
+    return frame;
+}
+
+/** The frame that such names lead to, or the last that they do. `names`: the outermost caller's first. */
+function frameAt(root: Frame, names: string[]) {
+    let at = root;
+    for (let i = 0; i < names.length;) {
+        const next = at.children.find((child) => child.chain[0].name === names[i]);
+        if (!next) break;
+        i += next.chain.length;
+        at = next;
+    }
+    return at;
+}
+
+/** From the outermost caller on, without the root. */
+function pathTo(frame: Frame) {
+    const path: TreeNode[] = [];
+    for (let at: Frame | null = frame; at?.parent; at = at.parent) path.unshift(...at.chain);
+    return path;
+}
+
+/** The enlarged frame as wide as all, its callers above it, and what they call below it. */
+function layout(at: Frame, room: number, narrowest: number) {
+    const boxes: Box[] = [];
+    for (let up = at.parent; up; up = up.parent) boxes.unshift({ frame: up, x: 0, width: room, row: 0, isCaller: true });
+    boxes.forEach((box, row) => (box.row = row));
+    const scale = room / (at.value || 1);
+    const place = (frame: Frame, x: number, row: number) => {
+        const width = frame.value * scale;
+        if (width < narrowest) return;
+        boxes.push({ frame, x, width, row, isCaller: false });
+        let left = x;
+        for (const child of frame.children) {
+            place(child, left, row + 1);
+            left += child.value * scale;
+        }
+    };
+    place(at, 0, boxes.length);
+    return boxes;
+}
+
+const rowsIn = (boxes: Box[]) => boxes.reduce((most, { row }) => Math.max(most, row + 1), 0);
+
+function about(node: TreeNode, { top, isCompared, isBytes, amount }: Shown) {
+    const parts = [amount(node.now), percent(node.now, top.now)];
+    const change = node.now - node.before;
+    if (isCompared) parts.push(`before ${amount(node.before)}`, isBytes ? growth(change) : `${change >= 0 ? '+' : ''}${whole(change)}`);
+    return `${node.name || 'all'}: ${parts.join(', ')}`;
+}
+
+const allOf = ({ top, isCompared, amount }: Shown) =>
+    isCompared ? `all: ${amount(top.now)}, before ${amount(top.before)}` : `all: ${amount(top.now)}`;
+
+/** How many frames match, and what the outermost of them hold. */
+export function matchesIn({ top, amount }: Shown, pattern: RegExp) {
+    let n = 0;
+    const walk = (node: TreeNode, isInside: boolean): number => {
+        const isMatch = pattern.test(node.name);
+        if (isMatch) n++;
+        const below = node.children.reduce((all, child) => all + walk(child, isInside || isMatch), 0);
+        return isMatch && !isInside ? node.now : below;
+    };
+    const sum = top.children.reduce((all, child) => all + walk(child, false), 0);
+    return `${n === 1 ? '1 match' : `${whole(n)} matches`}: ${amount(sum)}, ${percent(sum, top.now)}`;
+}
+
+const PICTURE_ROW = 19;
+const SIZE = 11.5;
+
+/** `names` lead to the frame that is enlarged. */
+export function drawFlame(picture: Picture, shown: Shown, names: string[]) {
+    const root = settled(framed(shown.top, shown.isCompared, new Set()));
+    const boxes = layout(frameAt(root, names), WIDTH - 2 * MARGIN, 0.6);
+    for (const { frame, x, width, row, isCaller } of boxes) {
+        const [left, y] = [MARGIN + x, picture.top + row * PICTURE_ROW];
+        const words = width > 24 ? fitted(labelOf(frame, allOf(shown)), width - 6, SIZE) : '';
+        const text = words && `<text x="${number(left + 3)}" y="${number(y + 13)}" font-size="${SIZE}" fill="${INK.text}">${escaped(words)}</text>`;
+        const fill = frame.parent ? rgb(colour(lastOf(frame), shown.isCompared)) : '#dfe3e8';
+        const size = `width="${number(width - (width > 2 ? 0.5 : 0))}" height="${PICTURE_ROW - 1}"`;
+        const rect = `<rect x="${number(left)}" y="${number(y)}" ${size} fill="${fill}"${isCaller ? ' opacity="0.6"' : ''}/>`;
+        picture.add(`<g>${title(about(lastOf(frame), shown))}${rect}${text}</g>`);
+    }
+    picture.top += rowsIn(boxes) * PICTURE_ROW + 10;
+    picture.legend(flameKeys(shown.isCompared));
+}
+
+type FlameProps = {
+    shown: Shown;
+    /** Of the frames down to the one that is enlarged. */
+    names: string[];
+    enlarge: (names: string[]) => void;
+    /** Frames that are searched for; null: none. */
+    pattern: RegExp | null;
+    /** The text around a frame's line, or ''. */
+    source: (node: TreeNode) => string;
+    /** Says something of a frame. */
+    say: (text: string, node: TreeNode) => void;
+};
+
+const KEYS = 'arrow keys go to callers, callees and siblings; Enter zooms in; Backspace zooms out; Escape resets';
+
+export function Flame({ shown, names, enlarge, pattern, source, say }: FlameProps) {
+    const { top, isCompared } = shown;
+    const place = useRef<HTMLDivElement>(null);
+    const width = Math.max(280, useRoom(place));
+    const [unfolded, unfold] = useState(new Set<string>());
+    const root = useMemo(() => settled(framed(top, isCompared, unfolded)), [top, isCompared, unfolded]);
+    const at = frameAt(root, names);
+    const boxes = useMemo(() => layout(at, width, NARROWEST), [at, width]);
+    const [focusedNames, setFocused] = useState<string[] | null>(null);
+    const focused = focusedNames && frameAt(root, focusedNames);
+    // What is drawn leaves out the smallest; tests compare all of it.
+    useLayoutEffect(() => void Object.assign(place.current as HTMLElement, { tree: top }), [top]);
+    useLayoutEffect(() => {
+        if (focused) place.current?.querySelector('.focused')?.scrollIntoView({ block: 'nearest' });
+    }, [focused]);
+    const pathOf = (frame: Frame) => pathTo(frame).map(({ name }) => name);
+    const focus = (frame: Frame) => {
+        setFocused(pathOf(frame));
+        say(about(lastOf(frame), shown), lastOf(frame));
+    };
+    const zoom = (frame: Frame) => {
+        if (frame.chain.length > 1) unfold(new Set([...unfolded, lastOf(frame).name, ...namesOf(frame)]));
+        else enlarge(pathOf(frame));
+        focus(frame);
+    };
+    const key = (event: KeyboardEvent) => {
+        const frame = focused ?? root;
+        const siblings = frame.parent?.children ?? [frame];
+        const sibling = (by: number) => siblings[siblings.indexOf(frame) + by];
+        const next: Record<string, Frame | null | undefined> = {
+            ArrowDown: frame.children[0],
+            ArrowUp: frame.parent,
+            ArrowLeft: sibling(-1),
+            ArrowRight: sibling(1),
+            Home: root,
+        };
+        if (event.key in next) {
+            const to = next[event.key];
+            if (to && boxes.some((box) => box.frame === to)) focus(to);
+        } else if (event.key === 'Enter') zoom(frame);
+        else if (event.key === 'Backspace' && names.length) enlarge(names.slice(0, -1));
+        else if (event.key === 'Escape') enlarge([]);
+        else return;
+        event.preventDefault();
+    };
+    const boxOf = (event: Event) => {
+        const number = (event.target as Element).closest<SVGElement>('[data-box]')?.dataset.box;
+        return number === undefined ? null : boxes[Number(number)];
+    };
+    return (
+        <div
+            ref={place}
+            class="flame"
+            tabIndex={0}
+            role="group"
+            aria-label={`Call tree: ${KEYS}`}
+            onKeyDown={key}
+            onMouseOver={(event) => {
+                const box = boxOf(event);
+                if (box) say(about(lastOf(box.frame), shown), lastOf(box.frame));
+            }}
+            onClick={(event) => {
+                const box = boxOf(event);
+                if (box) zoom(box.frame);
+            }}
+        >
+            <svg width={width} height={rowsIn(boxes) * ROW}>
+                {boxes.map(({ frame, x, width, row, isCaller }, i) => {
+                    const node = lastOf(frame);
+                    const isFound = pattern && frame.parent && frame.chain.some(({ name }) => pattern.test(name));
+                    const state = pattern ? (isFound ? 'found' : 'dim') : isCaller ? 'fade' : '';
+                    const label = labelOf(frame, allOf(shown));
+                    return (
+                        <g
+                            key={i}
+                            class={`frame ${state}${frame === focused ? ' focused' : ''}`}
+                            transform={`translate(${x},${row * ROW})`}
+                            data-box={i}
+                            data-name={frame.parent ? node.name : 'all'}
+                            data-bytes={node.now}
+                        >
+                            <title>{[about(node, shown), source(node)].filter((text) => text).join('\n')}</title>
+                            <rect width={width} height={ROW} fill={colour(node, isCompared)} />
+                            {width > 16 && (
+                                <foreignObject width={width} height={ROW}>
+                                    <div class="flame-label">{label}</div>
+                                </foreignObject>
+                            )}
+                        </g>
+                    );
+                })}
+            </svg>
+        </div>
+    );
+}

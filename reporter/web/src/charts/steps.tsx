@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//
+// A list of what the device's allocators did, around one step; choosing another shows the memory right after it.
+// Records are ordered by their places: a millisecond may have many.
+
+import { useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
+import { moment, size, whole } from '../base/units.js';
+import type { Run } from '../runs/run.js';
+import { CACHE, ownerOf } from '../runs/segments.js';
+
+export type Step = { place: number; block: number; isEnd: boolean; time: number };
+
+/** In their order. */
+function stepsOf(run: Run) {
+    const { came, went, begin, end, cell } = run.blocks;
+    const steps: Step[] = [];
+    for (let block = 0; came && went && block < cell.length; block++) {
+        if (run.side[cell[block]] !== 1) continue;
+        steps.push({ place: came[block], block, isEnd: false, time: begin[block] });
+        if (went[block]) steps.push({ place: went[block] - 1, block, isEnd: true, time: end[block] - 1 });
+    }
+    steps.sort((a, b) => a.place - b.place);
+    return steps.filter((step, i) => !isRenamed(run, step, steps[i + 1]) && !isRenamed(run, steps[i - 1], step));
+}
+
+/**
+ * A block's end and the record right behind it, of the same place, may say what a tensor turned out to be for: no allocator did
+ * anything then.
+ */
+function isRenamed(run: Run, before: Step | undefined, after: Step | undefined) {
+    if (!before?.isEnd || !after || after.isEnd || after.place !== before.place + 1) return false;
+    const { address, bytes, cell } = run.blocks;
+    const [a, b] = [before.block, after.block];
+    const { node, owner, role } = run.cells;
+    const isSame = (of: Uint32Array) => of[cell[a]] === of[cell[b]];
+    return address[a] === address[b] && bytes[a] === bytes[b] && isSame(node) && isSame(owner) && !isSame(role);
+}
+
+/** How many steps there had been by a time. */
+function stepsBy(steps: Step[], now: number) {
+    let [low, high] = [0, steps.length];
+    while (low < high) {
+        const middle = (low + high) >> 1;
+        if (steps[middle].time <= now) low = middle + 1;
+        else high = middle;
+    }
+    return low;
+}
+
+const AROUND = 12; // steps shown before and after the chosen one
+
+function describe(run: Run, { block, isEnd, time }: Step) {
+    const { address, bytes, cell } = run.blocks;
+    const owner = ownerOf(run, block);
+    const role = run.head.roles[run.cells.role[cell[block]]];
+    const done = owner === CACHE ? ['reserved', 'released'] : ['allocated', 'freed'];
+    const what = owner === CACHE ? 'segment' : role ? `${owner} (${role})` : owner;
+    return `${moment(time, run.head.unit)}: ${done[isEnd ? 1 : 0]} ${size(bytes[block])} at 0x${address[block].toString(16)}, ${what}`;
+}
+
+/** `when`: "step 3 of 40". */
+export type Chosen = { step: Step; when: string };
+
+type ListProps = { run: Run; now: number; choose: (chosen: Chosen) => void };
+
+function List({ run, now, choose }: ListProps) {
+    const steps = useMemo(() => stepsOf(run), [run]);
+    const list = useRef<HTMLOListElement>(null);
+    // Steps that have been made; another moment shows its own.
+    const [made, make] = useState({ now, done: stepsBy(steps, now) });
+    const done = made.now === now ? made.done : stepsBy(steps, now);
+    const go = (to: number) => {
+        const next = Math.max(1, Math.min(steps.length, to));
+        make({ now, done: next });
+        choose({ step: steps[next - 1], when: `step ${whole(next)} of ${whole(steps.length)}` });
+    };
+    const first = Math.max(0, done - 1 - AROUND);
+    const at = steps[done - 1];
+    useLayoutEffect(() => {
+        const current = list.current?.children[done - 1 - first];
+        if (list.current && current instanceof HTMLElement) list.current.scrollTop = current.offsetTop - list.current.clientHeight / 2;
+    }, [done]);
+    const button = (by: number, name: string, sign: string) => (
+        <button type="button" aria-label={name} title={name} onClick={() => go(done + by)}>
+            {sign}
+        </button>
+    );
+    const [left, upTo] = run.head.blocks_left_out;
+    return (
+        <div>
+            <span class="buttons">
+                {button(-1, 'Previous step', '◂')}
+                {button(1, 'Next step', '▸')}
+            </span>{' '}
+            <output class="readout" aria-live="polite">
+                {at ? `step ${whole(done)} of ${whole(steps.length)}: ${describe(run, at)}` : `before the first of ${whole(steps.length)} steps`}
+            </output>
+            <ol class="step-list" start={first + 1} ref={list}>
+                {steps.slice(first, first + 2 * AROUND + 1).map((step, i) => (
+                    <li key={first + i}>
+                        <button
+                            type="button"
+                            class={step.isEnd ? 'end' : ''}
+                            aria-current={step === at ? 'step' : undefined}
+                            onClick={() => go(first + i + 1)}
+                        >
+                            {describe(run, step)}
+                        </button>
+                    </li>
+                ))}
+            </ol>
+            {left > 0 && <p class="quiet">blocks up to {size(upTo)}, and their steps, are not on this page</p>}
+        </div>
+    );
+}
+
+export function StepList(props: ListProps) {
+    const [isOpen, open] = useState(false);
+    return (
+        <details class="step-by-step" onToggle={(event) => open(event.currentTarget.open)}>
+            <summary>Step by step</summary>
+            {isOpen && <List {...props} />}
+        </details>
+    );
+}

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//
+// The balance of the whole machine: what was in use before, the program by owner, Valgrind, what nobody can explain, what is free.
+
+import { Choice, useKept } from '../charts/section.js';
+import { type Step, Waterfall } from '../charts/waterfall.js';
+import { coloursOf } from '../runs/colours.js';
+import type { Balance } from '../runs/data.js';
+import type { Page } from '../runs/page.js';
+import type { Run } from '../runs/run.js';
+import { sumsOf } from '../runs/sums.js';
+
+const SCOPES: [string, string][] = [
+    ['machine', 'system'],
+    ['process', 'this process'],
+];
+const QUIET = 'var(--edge)';
+
+/** Of what the fullest holds: who holds as much is as full, as analysis/balance.py has it. */
+const AS_FULL = 0.95;
+
+/** The balance of the nearest moment that has any; for a peak of the nearest that is full. */
+function balanceOf(run: Run, moment: number) {
+    const { balances, is_discrete } = run.head;
+    const filled = (made: Balance) => run.moments[made.moment].host + (is_discrete ? 0 : run.moments[made.moment].device);
+    const away = (made: Balance) => Math.abs(run.moments[made.moment].time - run.moments[moment].time);
+    const least = run.moments[moment].isPeak ? AS_FULL * Math.max(...balances.map(filled)) : 0;
+    const full = balances.filter((made) => filled(made) >= least);
+    const isBetter = (made: Balance, best: Balance) => away(made) < away(best) || (away(made) === away(best) && filled(made) > filled(best));
+    return full.reduce((best, made) => (isBetter(made, best) ? made : best), full[0]);
+}
+
+function owners(run: Run, made: Balance): Step[] {
+    const colours = coloursOf(run, 'owner');
+    return sumsOf(run, 'owner', made.moment)
+        .map(({ name, index, sum }) => ({
+            name,
+            group: run.head.owners[index].group,
+            bytes: sum.host + (run.head.is_discrete ? 0 : sum.device),
+            colour: colours[index],
+        }))
+        .filter((step) => step.bytes > 0)
+        .sort((a, b) => b.bytes - a.bytes);
+}
+
+type Field = 'before' | 'untouched' | 'allocators' | 'valgrind' | 'unaccounted' | 'elsewhere' | 'free';
+
+function stepsOf(run: Run, made: Balance, isWhole: boolean) {
+    const row = (field: Field, colour = QUIET): Step => ({ name: made.names[field], group: made.notes[field], bytes: made[field], colour });
+    const taken = [...owners(run, made), row('untouched'), row('allocators'), row('valgrind'), row('unaccounted')];
+    return isWhole ? [row('before'), ...taken, row('elsewhere'), row('free', 'transparent')] : taken;
+}
+
+function View({ page }: { page: Page }) {
+    const { whole: run, moment } = page;
+    const [scope, set] = useKept<string>('show', 'machine');
+    const made = balanceOf(run, moment);
+    const isWhole = scope === 'machine';
+    return (
+        <>
+            <div class="above">
+                <h3>
+                    At {run.label(made.moment)}
+                    {made.moment !== moment && ', the nearest sample of pages'}
+                </h3>
+                <Choice label="Show" options={SCOPES} value={scope} onChange={set} />
+            </div>
+            <Waterfall
+                steps={stepsOf(run, made, isWhole)}
+                caption={isWhole ? 'System memory' : 'This process'}
+                sumName={isWhole ? 'the machine' : 'this process'}
+            />
+            {made.doubts.map((text) => (
+                <p key={text} class="doubt">
+                    {text}
+                </p>
+            ))}
+        </>
+    );
+}
+
+export const SystemMemory = { id: 'balance', title: 'System memory', isWhole: true, fits: (run: Run) => run.head.balances.length > 0, View };

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//
+// Allocations that failed for lack of memory: verdict, arithmetic, remedies, device map and call stack of each. Those that a retry
+// recovered are a line each.
+
+import { count, moment as time, percent, size, whole } from '../base/units.js';
+import { Legend } from '../charts/section.js';
+import { coloursOf } from '../runs/colours.js';
+import type { Incident } from '../runs/data.js';
+import type { Page } from '../runs/page.js';
+import type { Run } from '../runs/run.js';
+
+function what({ call, asked, tries, error }: Incident) {
+    const of = asked === null ? 'an unknown size' : size(asked);
+    if (!error) return `The framework gave up on ${of}.`;
+    return `${call} of ${of} failed${tries.length > 1 ? ` ${tries.length} times` : ''} (error ${error}).`;
+}
+
+function whatCame({ outcome, freed }: Incident) {
+    if (outcome === 'retried') return freed ? `Retry succeeded after ${size(freed)} was freed.` : 'Retry succeeded.';
+    const given = freed ? `${size(freed)} was freed in between, too little. ` : '';
+    return outcome === 'raised' ? `${given}The framework raised an out-of-memory error.` : given;
+}
+
+/** A row a segment, all to one scale. */
+function DeviceMap({ run, incident: { map: segments, segments_left_out: others } }: { run: Run; incident: Incident }) {
+    const colours = coloursOf(run, 'owner');
+    const place = new Map(run.head.owners.map(({ name }, index) => [name, index]));
+    const colourOf = (owner: string) => colours[place.get(owner) ?? -1] ?? 'var(--quiet)';
+    const widest = segments[0].bytes;
+    const used = [...new Set(segments.flatMap(({ parts }) => parts.map(([, owner]) => owner)))].filter((owner) => owner);
+    return (
+        <div class="map">
+            <h4>Device memory at that moment</h4>
+            {segments.map(({ address, bytes, free, parts }) => {
+                let at = 0;
+                return (
+                    <div key={address} class="map-row" role="img" aria-label={`segment of ${size(bytes)}, ${percent(bytes - free, bytes)} used`}>
+                        <span class="map-label">
+                            {size(bytes)}, {percent(bytes - free, bytes)} used
+                        </span>
+                        <span class="map-track">
+                            <span class="segment" style={{ width: `${Math.max(0.4, (100 * bytes) / widest)}%` }}>
+                                {parts.map(([length, owner], i) => {
+                                    const text = `${owner || 'hole'}: ${size(length)} at 0x${(BigInt(`0x${address}`) + BigInt(at)).toString(16)}`;
+                                    at += length;
+                                    const background = owner ? colourOf(owner) : undefined;
+                                    const flex = `0 0 ${(100 * length) / bytes}%`;
+                                    return <span key={i} class={owner ? 'block' : 'hole'} title={text} style={{ flex, background }} />;
+                                })}
+                            </span>
+                        </span>
+                    </div>
+                );
+            })}
+            {others > 0 && <p class="quiet">and {count(others, 'smaller one')}</p>}
+            <Legend keys={used.map((name) => ({ name, colour: colourOf(name) }))}>
+                <li class="key">
+                    <i class="hole" />
+                    free
+                </li>
+            </Legend>
+        </div>
+    );
+}
+
+const Arithmetic = ({ rows }: { rows: Incident['arithmetic'] }) => (
+    <table class="arithmetic">
+        <tbody>
+            {rows.map(([label, bytes, remark]) => (
+                <tr key={label}>
+                    <th scope="row" style={{ paddingLeft: `${0.6 * (label.length - label.trimStart().length)}rem` }}>
+                        {label.trim()}
+                    </th>
+                    <td class="figure" title={`${whole(bytes)} bytes`}>
+                        {size(bytes)}
+                    </td>
+                    <td class="quiet">{remark}</td>
+                </tr>
+            ))}
+        </tbody>
+    </table>
+);
+
+function Failure({ page, incident }: { page: Page; incident: Incident }) {
+    const run = page.whole;
+    const index = run.moments.findIndex(({ id }) => id !== 0 && id === incident.snapshot);
+    return (
+        <article class="incident" data-number={incident.number}>
+            <h3>
+                ({incident.number}) at {time(incident.time, run.head.unit)}: <span class="problem">{incident.verdict}</span>
+            </h3>
+            <p>{`${what(incident)} ${incident.reason} ${whatCame(incident)}`.trim()}</p>
+            <Arithmetic rows={incident.arithmetic} />
+            {incident.helps.length > 0 && (
+                <div>
+                    <h4>Remedies</h4>
+                    <ul class="helps">
+                        {incident.helps.map((text) => (
+                            <li key={text}>{text}</li>
+                        ))}
+                    </ul>
+                </div>
+            )}
+            {incident.map.length > 0 && <DeviceMap run={run} incident={incident} />}
+            <details>
+                <summary>{incident.line ? `Call stack, at ${incident.line}` : 'Call stack'}</summary>
+                <ol class="stack">
+                    {incident.stack.map((frame, i) => (
+                        <li key={i}>{frame}</li>
+                    ))}
+                </ol>
+            </details>
+            {index >= 0 && (
+                <button type="button" onClick={() => page.select(index)}>
+                    Show this moment
+                </button>
+            )}
+        </article>
+    );
+}
+
+function View({ page }: { page: Page }) {
+    const { unit, oom } = page.whole.head;
+    const resolved = oom.incidents.filter(({ outcome }) => outcome === 'retried');
+    const failed = oom.incidents.filter(({ outcome }) => outcome !== 'retried').reverse();
+    return (
+        <>
+            {failed.map((incident) => (
+                <Failure key={incident.number} page={page} incident={incident} />
+            ))}
+            {resolved.length > 0 && <h3>Earlier failed allocations (recovered)</h3>}
+            {resolved.length > 0 && (
+                <ul class="resolved">
+                    {resolved.map((incident) => (
+                        <li key={incident.number}>
+                            ({incident.number}) at {time(incident.time, unit)}: {what(incident)} {whatCame(incident)}
+                        </li>
+                    ))}
+                </ul>
+            )}
+            {oom.not_shown > 0 && <p class="quiet not-shown">{count(oom.not_shown, 'more failed call')} not on this page</p>}
+        </>
+    );
+}
+
+export const OutOfMemory = {
+    id: 'out-of-memory',
+    title: 'Failed allocations',
+    isWhole: true,
+    fits: (run: Run) => run.head.oom.incidents.length > 0,
+    View,
+};
