@@ -2,6 +2,8 @@
 """`make release`: what it refuses before it begins, and what it has left where somebody has run it."""
 
 import hashlib
+import os
+import platform
 import re
 import shutil
 import tarfile
@@ -11,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.harness import BUILD, ROOT, Run, check_run, released, run
+from tests.packaging.test_bundle_build import without
 
 VERSION = re.findall(r"^AC_INIT\(\[jmassif\], \[(.*)\]\)", (ROOT / "configure.ac").read_text(), re.MULTILINE)[0]
 
@@ -21,19 +24,14 @@ def fixture_release() -> Path:
     return BUILD / "release"
 
 
-def release_with_news(directory: Path, news: str) -> Run:
+def release_with_news(directory: Path, news: str, *more: str, path: str = os.environ["PATH"]) -> Run:
     """What make release says of these news; whatever it would do next is not there, and so fails."""
     (directory / "packaging/valgrind").mkdir(parents=True)
-    for name in (
-        "packaging/release",
-        "packaging/epoch",
-        "packaging/needed",
-        "packaging/valgrind/source",
-        "configure.ac",
-    ):
-        shutil.copy2(str(ROOT / name), str(directory / name))
+    for name in ("release", "epoch", "needed", "valgrind/source", *more):
+        shutil.copy2(str(ROOT / "packaging" / name), str(directory / "packaging" / name))
+    shutil.copy2(str(ROOT / "configure.ac"), str(directory))
     (directory / "NEWS").write_text(news)
-    return run([directory / "packaging/release", directory, "x86_64"])
+    return run([directory / "packaging/release", directory, platform.machine()], env={"PATH": path})
 
 
 @pytest.mark.parametrize(
@@ -55,7 +53,17 @@ def test_a_version_without_news_is_not_released(tmp_path: Path, news: str) -> No
 def test_news_of_what_is_not_released_are_told_of_and_no_hindrance(tmp_path: Path) -> None:
     done = release_with_news(tmp_path, f"jmassif {VERSION} (not yet released)\n====\n\n- The first.\n")
     assert "not yet released" in done.stderr.splitlines()[0] and "no entry" not in done.stderr
-    assert (tmp_path / "release.part").is_dir()  # it has gone on
+    assert "packaging/bundle: No such file" in done.stderr  # it has gone on
+
+
+def test_all_that_is_missing_is_named_at_once_and_the_last_release_stays(tmp_path: Path) -> None:
+    sources = tmp_path / "sources"
+    (sources / "release").mkdir(parents=True)
+    bare = without(tmp_path / "bin", "xz", "dpkg-deb", "node")
+    done = release_with_news(sources, f"jmassif {VERSION}\n\n- The first.\n", "bundle", path=str(bare))
+    assert (done.returncode, done.stdout) == (2, "") and done.stderr.count("\n") == 1, done.stderr
+    assert done.stderr.endswith("not installed: xz dpkg-deb node (apt-get install xz-utils dpkg nodejs)\n")
+    assert (sources / "release").is_dir() and not (sources / "release.part").exists()
 
 
 def test_a_release_is_complete_and_its_checksums_are_right(release: Path) -> None:
