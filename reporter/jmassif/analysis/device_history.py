@@ -64,7 +64,7 @@ class _Ranges:
         return at >= 0 and address < self._starts[at] + self._bytes[self._starts[at]]
 
 
-def _replaced(run: Profile, position: int) -> Tuple[Dict[int, int], Set[int]]:
+def replaced(run: Profile, position: int) -> Tuple[Dict[int, int], Set[int]]:
     """The last account of each block with several records, by the row of its first, and the rows of all others.
 
     A record is replaced by another in the same place when a tensor's role, or a block's parts, are known later than the block.
@@ -175,7 +175,7 @@ def _failures(run: Profile) -> List[Tuple[int, int, Step]]:
 def _steps(run: Profile, position: int) -> List[Step]:
     """Up to before the row `position` of Profile.blocks."""
     steps, frees = _Steps(run), set(run.frees)
-    last, others = _replaced(run, position)
+    last, others = replaced(run, position)
     mappings, failures = deque(run.mappings), deque(_failures(run))
     time = 0
     for row in range(position + 1):

@@ -6,7 +6,7 @@ JSON and page are made of a Report; sentences stand in render/summary.py and ren
 """
 
 import sys
-from typing import Callable, Dict, Generic, Iterator, List, NamedTuple, Optional, Tuple, TypeVar
+from typing import Callable, Dict, Generic, Iterator, List, NamedTuple, Optional, Set, Tuple, TypeVar
 
 from jmassif.analysis.advice import CacheCause, cause_of_cache, hints_at
 from jmassif.analysis.aggregate import (
@@ -28,6 +28,7 @@ from jmassif.analysis.balance import (
     sampled,
     sampled_before,
 )
+from jmassif.analysis.device_history import replaced
 from jmassif.analysis.device_memory import Fragmentation, Layout, layout_at, layouts, over_time
 from jmassif.analysis.inherited import Inherited, inherited_at
 from jmassif.analysis.ladder import LESS, PLUS, Ladder, Rung, ladders
@@ -303,6 +304,11 @@ class Report(Numbers):
     def blocks(self, limit: int) -> Blocks:
         """The largest blocks that have records."""
         return blocks(self.profile, limit)
+
+    @once
+    def replacements(self) -> Set[int]:
+        """Records of blocks (rows) that only say what a block is for: no allocator did anything."""
+        return replaced(self.profile, self.profile.blocks.n_rows)[1]
 
 
 def default_moment(run: Profile, names: Names) -> Moment:

@@ -1,40 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
 // A list of what the device's allocators did, around one step; choosing another shows the memory right after it.
-// Records are ordered by their places: a millisecond may have many.
 
 import { useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { moment, size, whole } from '../base/units.js';
+import { type Step, stepsOf } from '../runs/blocks.js';
 import type { Run } from '../runs/run.js';
 import { CACHE, ownerOf } from '../runs/segments.js';
-
-export type Step = { place: number; block: number; isEnd: boolean; time: number };
-
-/** In their order. */
-function stepsOf(run: Run) {
-    const { came, went, begin, end, cell } = run.blocks;
-    const steps: Step[] = [];
-    for (let block = 0; came && went && block < cell.length; block++) {
-        if (run.side[cell[block]] !== 1) continue;
-        steps.push({ place: came[block], block, isEnd: false, time: begin[block] });
-        if (went[block]) steps.push({ place: went[block] - 1, block, isEnd: true, time: end[block] - 1 });
-    }
-    steps.sort((a, b) => a.place - b.place);
-    return steps.filter((step, i) => !isRenamed(run, step, steps[i + 1]) && !isRenamed(run, steps[i - 1], step));
-}
-
-/**
- * A block's end and the record right behind it, of the same place, may say what a tensor turned out to be for: no allocator did
- * anything then.
- */
-function isRenamed(run: Run, before: Step | undefined, after: Step | undefined) {
-    if (!before?.isEnd || !after || after.isEnd || after.place !== before.place + 1) return false;
-    const { address, bytes, cell } = run.blocks;
-    const [a, b] = [before.block, after.block];
-    const { node, owner, role } = run.cells;
-    const isSame = (of: Uint32Array) => of[cell[a]] === of[cell[b]];
-    return address[a] === address[b] && bytes[a] === bytes[b] && isSame(node) && isSame(owner) && !isSame(role);
-}
 
 /** How many steps there had been by a time. */
 function stepsBy(steps: Step[], now: number) {

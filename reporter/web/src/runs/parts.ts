@@ -19,8 +19,11 @@ export type Blocks = {
     bytes: Float64Array;
     address: BigUint64Array;
     cell: Uint32Array;
+    /** Places of the records of its begin and end (plus one; 0: none). */
     came?: Float64Array;
     went?: Float64Array;
+    /** 1: its begin is no step of an allocator, 2: its end is none; 3: both. */
+    silent?: Uint32Array;
 };
 export type Outline = { time: Float64Array; host: Float64Array; device: Float64Array; maximum: Float64Array };
 export type Nodes = { parent: Uint32Array; frame: Uint32Array };
@@ -139,6 +142,7 @@ export function partsOf(data: RunData): Parts {
             cell: whole(column('block.cell')),
             came: column('block.came'),
             went: column('block.went'),
+            silent: whole(column('block.silent')),
         },
         outline: { time, host, device, maximum },
         machine: machineOf(data),

@@ -16,20 +16,6 @@ const SCOPES: [string, string][] = [
 ];
 const QUIET = 'var(--edge)';
 
-/** Of what the fullest holds: who holds as much is as full, as analysis/balance.py has it. */
-const AS_FULL = 0.95;
-
-/** The balance of the nearest moment that has any; for a peak of the nearest that is full. */
-function balanceOf(run: Run, moment: number) {
-    const { balances, is_discrete } = run.head;
-    const filled = (made: Balance) => run.moments[made.moment].host + (is_discrete ? 0 : run.moments[made.moment].device);
-    const away = (made: Balance) => Math.abs(run.moments[made.moment].time - run.moments[moment].time);
-    const least = run.moments[moment].isPeak ? AS_FULL * Math.max(...balances.map(filled)) : 0;
-    const full = balances.filter((made) => filled(made) >= least);
-    const isBetter = (made: Balance, best: Balance) => away(made) < away(best) || (away(made) === away(best) && filled(made) > filled(best));
-    return full.reduce((best, made) => (isBetter(made, best) ? made : best), full[0]);
-}
-
 function owners(run: Run, made: Balance): Step[] {
     const colours = coloursOf(run, 'owner');
     return sumsOf(run, 'owner', made.moment)
@@ -54,7 +40,7 @@ function stepsOf(run: Run, made: Balance, isWhole: boolean) {
 function View({ page }: { page: Page }) {
     const { whole: run, moment } = page;
     const [scope, set] = useKept<string>('show', 'machine');
-    const made = balanceOf(run, moment);
+    const made = run.head.balances[run.head.balance_of[moment]];
     const isWhole = scope === 'machine';
     return (
         <>
