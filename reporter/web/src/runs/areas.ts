@@ -3,21 +3,13 @@
 // Memory over time as areas that lie on each other: by owner, kind, group, library, role or process. At the snapshots the
 // areas are exact; between them their sum is, and how it is shared out is interpolated. Beside them, the machine's figures.
 
+import { countUpTo } from '../base/search.js';
 import { coloursOf, REST } from './colours.js';
 import type { Figure } from './parts.js';
 import type { Dimension, Run } from './run.js';
 
 /** The last sample; null before the first. */
-export function valueAt({ time, bytes }: Figure, at: number) {
-    let low = 0;
-    let high = time.length;
-    while (low < high) {
-        const middle = (low + high) >> 1;
-        if (time[middle] <= at) low = middle + 1;
-        else high = middle;
-    }
-    return low ? bytes[low - 1] : null;
-}
+export const valueAt = ({ time, bytes }: Figure, at: number) => bytes[countUpTo(time, at) - 1] ?? null;
 
 export type Side = 'both' | 'host' | 'device';
 /** `bytes`: by moment. */

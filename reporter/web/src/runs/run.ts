@@ -14,9 +14,7 @@ export type Held = Record<Measure, Float64Array>;
 /** Bytes, but for the blocks. */
 export type Sum = { host: number; device: number; hostBlocks: number; deviceBlocks: number; allocated: number; listed: number };
 
-// A moment is had by replaying the rows since the last of those kept.
-const KEPT_EVERY = 64;
-const CACHED = 8;
+const CACHED = 12;
 const SIDES = [
     ['host', 'hostBlocks'],
     ['device', 'deviceBlocks'],
@@ -31,8 +29,6 @@ function nameOf(reason: string, id: number) {
 export const NOTHING: Sum = { host: 0, device: 0, hostBlocks: 0, deviceBlocks: 0, allocated: 0, listed: 0 };
 
 export class Run {
-    /** Every KEPT_EVERY-th moment. */
-    #kept: Held[] = [];
     #cache = new Map<number, Held>();
     #dimensions: Record<Dimension, { names: string[]; of: Uint32Array }> | null = null;
     readonly parts;
@@ -79,35 +75,20 @@ export class Run {
     at(moment: number): Held {
         const cached = this.#cache.get(moment);
         if (cached) return cached;
-        const held = this.#replay(moment);
-        for (const first of this.#cache.keys()) if (this.#cache.size >= CACHED) this.#cache.delete(first);
+        const { begin, cell, ...rows } = this.parts.rows;
+        const distance = (known: number) => Math.abs(begin[known + 1] - begin[moment + 1]);
+        const from = [...this.#cache.keys()].reduce((best, known) => (distance(known) < distance(best) ? known : best), -1);
+        const held = { bytes: new Float64Array(this.nCells), blocks: new Float64Array(this.nCells), allocated: new Float64Array(this.nCells) };
+        const [first, last] = [begin[Math.min(from, moment) + 1], begin[Math.max(from, moment) + 1]];
+        const sign = from < moment ? 1 : -1;
+        for (const measure of ['bytes', 'blocks', 'allocated'] as const) {
+            const column = held[measure];
+            column.set(this.#cache.get(from)?.[measure] ?? []);
+            for (let row = first; row < last; row++) column[cell[row]] += sign * rows[measure][row];
+        }
+        for (const oldest of this.#cache.keys()) if (this.#cache.size >= CACHED) this.#cache.delete(oldest);
         this.#cache.set(moment, held);
         return held;
-    }
-
-    #replay(moment: number): Held {
-        const place = Math.floor(moment / KEPT_EVERY);
-        const empty = { bytes: new Float64Array(this.nCells), blocks: new Float64Array(this.nCells), allocated: new Float64Array(this.nCells) };
-        while (this.#kept.length <= place) {
-            const last = this.#kept.length;
-            const from = last ? this.#kept[last - 1] : empty;
-            this.#kept.push(this.#advance(from, last ? (last - 1) * KEPT_EVERY : -1, last * KEPT_EVERY));
-        }
-        return this.#advance(this.#kept[place], place * KEPT_EVERY, moment);
-    }
-
-    /** `held` is of the moment before those to add. */
-    #advance(held: Held, from: number, to: number): Held {
-        const { rows } = this.parts;
-        const next = { bytes: held.bytes.slice(), blocks: held.blocks.slice(), allocated: held.allocated.slice() };
-        const end = rows.begin[Math.min(to, rows.begin.length - 2) + 1] ?? 0;
-        for (let row = rows.begin[from + 1]; row < end; row++) {
-            const cell = rows.cell[row];
-            next.bytes[cell] += rows.bytes[row];
-            next.blocks[cell] += rows.blocks[row];
-            next.allocated[cell] += rows.allocated[row];
-        }
-        return next;
     }
 
     /** The names of a dimension, and which of them each cell has. */

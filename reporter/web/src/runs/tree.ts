@@ -28,24 +28,10 @@ export type Question = {
 const LEAST = 1 / 4000;
 const MAX_DEPTH = 200;
 
-/** By place in the tree while it grows. */
-class TreeBuilder {
-    now = 0;
-    before = 0;
-    children: Map<number, TreeBuilder> | null = null;
-    readonly key;
+/** A node while the tree grows. */
+type Branch = { key: number; now: number; before: number; children: Map<number, Branch> };
 
-    constructor(key: number) {
-        this.key = key;
-    }
-
-    child(key: number) {
-        this.children ??= new Map();
-        let found = this.children.get(key);
-        if (!found) this.children.set(key, (found = new TreeBuilder(key)));
-        return found;
-    }
-}
+const branch = (key: number): Branch => ({ key, now: 0, before: 0, children: new Map() });
 
 // Keys of what is no frame.
 const DEEPER = -1;
@@ -88,39 +74,27 @@ function path(run: Run, cell: number, question: Question) {
     return keys;
 }
 
-function finished(run: Run, node: TreeBuilder, least: number): TreeNode {
-    const { name, type } = describe(run, node.key);
-    const children: TreeNode[] = [];
-    const small = new TreeBuilder(SMALL);
-    let smallOnes = 0;
-    let only: TreeBuilder | null = null;
-    for (const child of node.children?.values() ?? []) {
-        if (Math.max(child.now, child.before) >= least) children.push(finished(run, child, least));
-        else {
-            small.now += child.now;
-            small.before += child.before;
-            smallOnes++;
-            only = child;
-        }
-    }
-    if (small.now || small.before)
-        children.push(
-            finished(run, smallOnes === 1 && only ? Object.assign(new TreeBuilder(only.key), { now: only.now, before: only.before }) : small, 0),
-        );
-    children.sort((a, b) => Math.max(b.now, b.before) - Math.max(a.now, a.before));
-    return { name, type, frame: Math.max(0, node.key), now: node.now, before: node.before, children };
+const size = ({ now, before }: { now: number; before: number }) => Math.max(now, before);
+
+/** With branches below `least` bytes as one. */
+function finished(run: Run, { key, now, before, children: branches }: Branch, least: number): TreeNode {
+    const [large, small]: Branch[][] = [[], []];
+    for (const child of branches.values()) (size(child) >= least ? large : small).push(child);
+    const children = large.map((child) => finished(run, child, least));
+    const rest = small.reduce((sum, child) => ({ ...sum, now: sum.now + child.now, before: sum.before + child.before }), branch(SMALL));
+    if (size(rest)) children.push(finished(run, { ...rest, key: small.length === 1 ? small[0].key : SMALL }, 0));
+    children.sort((a, b) => size(b) - size(a));
+    return { ...describe(run, key), frame: Math.max(0, key), now, before, children };
 }
 
 /** The answer; its root has no name. */
 export function tree(run: Run, question: Question): TreeNode {
-    const root = new TreeBuilder(NO_STACK);
+    const root = branch(NO_STACK);
     if (run.moments.length) grow(run, question, root);
-    const whole = Math.max(root.now, root.before);
-    const done = finished(run, root, whole * LEAST);
-    return { ...done, name: '', type: '' };
+    return { ...finished(run, root, size(root) * LEAST), name: '', type: '' };
 }
 
-function grow(run: Run, question: Question, root: TreeBuilder) {
+function grow(run: Run, question: Question, root: Branch) {
     const now = run.at(question.moment)[question.measure];
     const before = question.other === null ? null : run.at(question.other)[question.measure];
     const { only } = question;
@@ -135,7 +109,7 @@ function grow(run: Run, question: Question, root: TreeBuilder) {
         cells.push(cell);
     }
     // A cell that could not be seen by itself costs as much to place as any other: those are summed where they begin.
-    const least = (Math.max(root.now, root.before) * LEAST) / 50;
+    const least = (size(root) * LEAST) / 50;
     for (const cell of cells) {
         const a = now[cell];
         const b = before?.[cell] ?? 0;
@@ -143,7 +117,9 @@ function grow(run: Run, question: Question, root: TreeBuilder) {
         let node = root;
         let depth = 0;
         for (const key of path(run, cell, question)) {
-            node = node.child(key);
+            let next = node.children.get(key);
+            if (!next) node.children.set(key, (next = branch(key)));
+            node = next;
             node.now += a;
             node.before += b;
             if (isSmall && ++depth === 12) break;
