@@ -10,7 +10,7 @@ export function liveBlocks(run: Run, now: number) {
     const live: number[] = [];
     for (let block = 0; block < begin.length; block++) {
         // `end` is the time of the free plus one; freed and allocated within one tick of the clock counts as gone.
-        if (begin[block] <= now && (!end[block] || end[block] - 1 > now)) live.push(block);
+        if (bytes[block] && begin[block] <= now && (!end[block] || end[block] - 1 > now)) live.push(block);
     }
     return live.sort((a, b) => bytes[b] - bytes[a]);
 }
@@ -22,7 +22,7 @@ export type Step = { place: number; block: number; isEnd: boolean; time: number 
 export function stepsOf(run: Run): Step[] {
     const { came, went, silent, begin, end, cell } = run.blocks;
     const steps: Step[] = [];
-    for (let block = 0; came && went && silent && block < cell.length; block++) {
+    for (let block = 0; block < came.length; block++) {
         if (run.side[cell[block]] !== 1) continue;
         if (!(silent[block] & 1)) steps.push({ place: came[block], block, isEnd: false, time: begin[block] });
         if (went[block] && !(silent[block] & 2)) steps.push({ place: went[block] - 1, block, isEnd: true, time: end[block] - 1 });

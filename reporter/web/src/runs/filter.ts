@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
 // A part of a run: the cells whose stacks have a function, a file, an owner or a thread in which an expression finds something, as jmassif report's
-// --include and --exclude have it. It is a run of its own, with the same moments, so all that is a sum over cells is of this part.
+// --include and --exclude have it. It is a run of its own, with the same cells, moments and blocks, in which the others have no size; so all that is a sum over cells is
+// of this part.
 
 import { patternOf } from '../base/pattern.js';
 import { Run } from './run.js';
@@ -47,9 +48,6 @@ export const problemOf = ({ only, except }: Filter) => expressionOf(only).proble
 
 export const isAll = (run: Run, { only, except, isGiven }: Filter) => !only && !except && !(isGiven && run.head.filter);
 
-const numbers = (column: Float64Array, places: number[]) => Float64Array.from(places, (place) => column[place]);
-const wholes = (column: Uint32Array, places: number[]) => Uint32Array.from(places, (place) => column[place]);
-
 /** The part; the run itself, where that is all. The filter has no problem. */
 export function partOf(run: Run, filter: Filter): Run {
     if (isAll(run, filter)) return run;
@@ -58,28 +56,14 @@ export function partOf(run: Run, filter: Filter): Run {
     const isWanted = only.pattern ? finds(run, only) : () => true;
     const isUnwanted = except.pattern ? finds(run, except) : () => false;
     const isGiven = filter.isGiven && !!run.head.filter;
-    const shown = Uint8Array.from(run.cells.node, (_, cell) =>
-        isWanted(cell) && !isUnwanted(cell) && (!isGiven || parts.cells.chosen[cell]) ? 1 : 0,
-    );
-    const begin = new Uint32Array(parts.rows.begin.length);
-    const rows: number[] = [];
-    for (let moment = 0; moment + 1 < begin.length; moment++) {
-        for (let row = parts.rows.begin[moment]; row < parts.rows.begin[moment + 1]; row++) if (shown[parts.rows.cell[row]]) rows.push(row);
-        begin[moment + 1] = rows.length;
-    }
-    const { cell, bytes, blocks: live, allocated } = parts.rows;
-    const { begin: from, end, bytes: sizes, address, cell: cellOf } = parts.blocks;
-    const blocks = [...cellOf.keys()].filter((block) => shown[cellOf[block]]);
+    const shown = Array.from(run.cells.node, (_, cell) => isWanted(cell) && !isUnwanted(cell) && !(isGiven && !parts.cells.chosen[cell]));
+    const masked = (figures: Float64Array, cells: Uint32Array) => figures.map((figure, i) => (shown[cells[i]] ? figure : 0));
+    const { rows, blocks } = parts;
+    const [bytes, live, allocated] = [rows.bytes, rows.blocks, rows.allocated].map((figures) => masked(figures, rows.cell));
     const part = new Run({
         ...parts,
-        rows: { begin, cell: wholes(cell, rows), bytes: numbers(bytes, rows), blocks: numbers(live, rows), allocated: numbers(allocated, rows) },
-        blocks: {
-            begin: numbers(from, blocks),
-            end: numbers(end, blocks),
-            bytes: numbers(sizes, blocks),
-            address: BigUint64Array.from(blocks, (block) => address[block]),
-            cell: wholes(cellOf, blocks),
-        },
+        rows: { ...rows, bytes, blocks: live, allocated },
+        blocks: { ...blocks, bytes: masked(blocks.bytes, blocks.cell) },
     });
     part.moments.forEach((moment, i) => (moment.name = run.moments[i].name));
     return part;

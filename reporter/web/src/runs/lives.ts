@@ -54,7 +54,7 @@ export function livesOf(run: Run, side: Side, most: number): Lives {
     const last = Math.max(run.head.end_time ?? 0, run.moments.at(-1)?.time ?? 0, run.outline.time.at(-1) ?? 0);
     const wanted = side === 'device' ? 1 : 0;
     // A segment is there for what lies in it, and would hide it.
-    const candidates = [...cell.keys()].filter((block) => run.side[cell[block]] === wanted && ownerOf(run, block) !== CACHE);
+    const candidates = [...cell.keys()].filter((block) => bytes[block] && run.side[cell[block]] === wanted && ownerOf(run, block) !== CACHE);
     const kept = candidates.sort((a, b) => bytes[b] - bytes[a]).slice(0, most);
     const least = kept.length ? bytes[kept[kept.length - 1]] : 0;
     kept.sort((a, b) => begin[a] - begin[b] || a - b);

@@ -12,52 +12,36 @@ export type Measure = 'bytes' | 'blocks' | 'allocated';
 
 const OF_CELLS = ['node', 'kind', 'owner', 'role', 'library', 'thread', 'line', 'through', 'places', 'inherited'] as const;
 export type Cells = Record<(typeof OF_CELLS)[number] | 'process' | 'chosen', Uint32Array>;
-export type Rows = { begin: Uint32Array; cell: Uint32Array; bytes: Float64Array; blocks: Float64Array; allocated: Float64Array };
-export type Blocks = {
-    begin: Float64Array;
-    end: Float64Array;
-    bytes: Float64Array;
-    address: BigUint64Array;
-    cell: Uint32Array;
-    /** Places of the records of its begin and end (plus one; 0: none). */
-    came?: Float64Array;
-    went?: Float64Array;
-    /** 1: its begin is no step of an allocator, 2: its end is none; 3: both. */
-    silent?: Uint32Array;
-};
-export type Outline = { time: Float64Array; host: Float64Array; device: Float64Array; maximum: Float64Array };
-export type Nodes = { parent: Uint32Array; frame: Uint32Array };
+/** Changes from moment to moment; `begin`: the first row of each. */
+export type Rows = Record<'begin' | 'cell', Uint32Array> & Record<Measure, Float64Array>;
+/**
+ * `came`, `went`: places of the records of its begin and end (plus one; 0: none). `silent`: 1: its begin is no step of an allocator,
+ * 2: its end is none; 3: both.
+ */
+export type Blocks = Record<'begin' | 'end' | 'bytes' | 'came' | 'went' | 'silent', Float64Array> & { address: BigUint64Array; cell: Uint32Array };
 export const MAPPED = ['resident', 'virtual', 'shared', 'swapped'] as const;
 /** Bytes. */
 export type MappedFigures = Record<(typeof MAPPED)[number], number>;
-/** Mapped memory, by moment and name: `figures` are those of MAPPED, by row. */
-export type MappedRows = { begin: Uint32Array; name: Uint32Array; figures: Float64Array[] };
 /** A figure of the machine: from each time on, so many bytes. */
-export type Figure = {
-    label: string;
-    wantsMuch: boolean;
-    isOfProcess: boolean;
-    beside: string;
-    time: Float64Array;
-    bytes: Float64Array;
-};
+export type Figure = { label: string; wantsMuch: boolean; isOfProcess: boolean; beside: string } & Record<'time' | 'bytes', Float64Array>;
 
 /** Memory by cell and moment. */
-export type HeldParts = {
+type HeldParts = {
     head: RunHead;
     /** The processes' names; one, but for a sum. */
     processes: string[];
-    nodes: Nodes;
+    nodes: Record<'parent' | 'frame', Uint32Array>;
     cells: Cells;
     moments: { time: Float64Array; id: Float64Array; reason: string[] };
     rows: Rows;
 };
 /** All other records. */
-export type OtherParts = {
+type OtherParts = {
     blocks: Blocks;
-    outline: Outline;
+    outline: Record<'time' | 'host' | 'device' | 'maximum', Float64Array>;
     machine: Figure[];
-    mapped: MappedRows;
+    /** By moment and name: `figures` are those of MAPPED, by row. */
+    mapped: { begin: Uint32Array; name: Uint32Array; figures: Float64Array[] };
     /** Of a sum. */
     together?: Together;
     /** What is known of cells: all, if left out. */
@@ -120,31 +104,36 @@ export function heldParts({ head, column }: RunData): HeldParts {
 
 /** Of what has no time. */
 export function noOtherParts(): OtherParts {
-    const numbers = new Float64Array(0);
+    const none = new Float64Array(0);
     return {
-        blocks: { begin: numbers, end: numbers, bytes: numbers, address: new BigUint64Array(0), cell: new Uint32Array(0) },
-        outline: { time: numbers, host: numbers, device: numbers, maximum: numbers },
+        blocks: {
+            begin: none,
+            end: none,
+            bytes: none,
+            came: none,
+            went: none,
+            silent: none,
+            address: new BigUint64Array(0),
+            cell: new Uint32Array(0),
+        },
+        outline: { time: none, host: none, device: none, maximum: none },
         machine: [],
-        mapped: { begin: new Uint32Array(1), name: new Uint32Array(0), figures: MAPPED.map(() => numbers) },
+        mapped: { begin: new Uint32Array(1), name: new Uint32Array(0), figures: MAPPED.map(() => none) },
     };
 }
 
 export function partsOf(data: RunData): Parts {
     const { column, addresses } = data;
-    const [time, host, device, maximum] = ['time', 'host', 'device', 'maximum'].map((name) => column(`timeline.${name}`));
+    const columns = <T extends string>(group: string, ...names: T[]) =>
+        Object.fromEntries(names.map((name) => [name, column(`${group}.${name}`)])) as Record<T, Float64Array>;
     return {
         ...heldParts(data),
         blocks: {
-            begin: column('block.begin'),
-            end: column('block.end'),
-            bytes: column('block.bytes'),
+            ...columns('block', 'begin', 'end', 'bytes', 'came', 'went', 'silent'),
             address: addresses('block.address'),
             cell: whole(column('block.cell')),
-            came: column('block.came'),
-            went: column('block.went'),
-            silent: whole(column('block.silent')),
         },
-        outline: { time, host, device, maximum },
+        outline: columns('timeline', 'time', 'host', 'device', 'maximum'),
         machine: machineOf(data),
         mapped: {
             begin: bounds(column('mapped.rows')),

@@ -45,11 +45,11 @@ export const segmentsAt = (run: Run, now: number) => segmentsOf(run, liveBlocks(
 
 /** Likewise right after the record with this place among those of blocks. */
 export function segmentsAfter(run: Run, place: number) {
-    const { came, went, cell } = run.blocks;
-    const live: number[] = [];
-    for (let block = 0; came && went && block < cell.length; block++)
-        if (came[block] <= place && (!went[block] || went[block] - 1 > place)) live.push(block);
-    return segmentsOf(run, live);
+    const { came, went } = run.blocks;
+    return segmentsOf(
+        run,
+        [...came.keys()].filter((block) => came[block] <= place && (!went[block] || went[block] - 1 > place)),
+    );
 }
 
 function segmentsOf(run: Run, blocks: number[]): Segment[] {

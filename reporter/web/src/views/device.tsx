@@ -188,7 +188,7 @@ function View({ page }: { page: Page }) {
             <output class="readout" aria-live="polite">
                 {said}
             </output>
-            {run.blocks.came && (
+            {run.blocks.came.length > 0 && (
                 <StepList
                     run={run}
                     now={now}
