@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
 // A call tree as an icicle: callers above, what they call below, or the other way round; of two moments the difference: red
-// has grown, blue has shrunk. A run of native frames that all pass on all of their memory is one row, until a click unfolds it.
+// has grown, blue has shrunk. Frames inside a package that lead to one another, as those of the interpreter, are one row until a click
+// unfolds it.
 // In a picture it is drawn from the frame on that the reader has enlarged.
 
 import { useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
@@ -12,14 +13,17 @@ import { useRoom } from './room.js';
 
 /** `top`: all; `amount`: in words. */
 export type Shown = { top: TreeNode; isCompared: boolean; isBytes: boolean; amount: (n: number) => string };
-/** `chain`: the nodes of one row, the outermost first. In a comparison what is gone is as wide as it was. */
-type Frame = { chain: TreeNode[]; value: number; children: Frame[]; parent: Frame | null };
+/**
+ * A row. `path`: the nodes down to it from below the root; the last `n` of them are in it. In a comparison what is gone is as wide as
+ * it was.
+ */
+type Frame = { path: TreeNode[]; n: number; node: TreeNode; value: number; children: Frame[]; parent: Frame | null };
 /** `x` and `width` in pixels. */
 type Box = { frame: Frame; x: number; width: number; row: number; isCaller: boolean };
 
 const ROW = 20;
 const NARROWEST = 1.5; // pixels, of a frame that is drawn
-const LEAST_CHAIN = 3;
+const DOMINANT = 0.9; // of a frame's memory, in one that it leads to
 
 const HUES: Record<string, [number, number]> = { python: [80, 0.12], native: [245, 0.07], internal: [160, 0.05], note: [250, 0.01], '': [250, 0.01] };
 
@@ -48,59 +52,37 @@ export const flameKeys = (isCompared: boolean) =>
         ? [key('grown', 'oklch(58% 0.16 25)'), key('shrunk', 'oklch(58% 0.16 255)'), key('unchanged', 'oklch(80% 0 0)')]
         : [key('Python', colourOf('python', 'a')), key('native', colourOf('native', 'a')), key('inside a package', colourOf('internal', 'a'))];
 
-const lastOf = ({ chain }: Frame) => chain[chain.length - 1];
-const namesOf = ({ chain }: Frame) => chain.map(({ name }) => name);
-const isNative = ({ chain: [node] }: Frame) => node.type === 'native' || node.type === 'internal';
+const namesOf = ({ path }: Frame) => path.map(({ name }) => name);
 
-function labelOf({ chain }: Frame, all: string) {
-    const [first] = chain;
-    return chain.length > 1 ? `${first.name} › … › ${chain[chain.length - 1].name} (${chain.length} frames)` : first.name || all;
+function labelOf({ path, n, node }: Frame, all: string) {
+    const first = path.at(-n)?.name ?? all;
+    return n > 2 ? `${first} › … › ${node.name} (${n} frames)` : n === 2 ? `${first} › ${node.name}` : first;
 }
 
-/** `unfolded`: the first nodes of chains that are not. */
-function framed(node: TreeNode, isCompared: boolean, unfolded: Set<string>): Frame {
-    const children = node.children.map((child) => framed(child, isCompared, unfolded));
+/** `path`: down to the node; `unfolded`: names of frames that begin a row of their own. */
+function framed(node: TreeNode, path: TreeNode[], isCompared: boolean, unfolded: Set<string>): Frame {
+    const children = node.children.map((child) => framed(child, [...path, child], isCompared, unfolded));
     const inside = children.reduce((all, { value }) => all + value, 0);
     // Children never outgrow their parent.
-    const frame: Frame = { chain: [node], value: isCompared ? Math.max(node.now, node.before, inside) : node.now, children, parent: null };
-    const [only] = children;
-    const isPart =
-        children.length === 1 && only.value === frame.value && node.name && isNative(frame) && isNative(only) && !unfolded.has(lastOf(only).name);
-    if (isPart) Object.assign(frame, { chain: [node, ...only.chain], children: only.children });
-    for (const child of frame.children) child.parent = frame;
-    return frame;
-}
-
-/** Chains that are hardly worth it, in frames of their own again. */
-function settled(frame: Frame): Frame {
-    const { chain } = frame;
-    if (chain.length > 1 && chain.length < LEAST_CHAIN) {
-        const below: Frame = { chain: chain.slice(1), value: frame.value, children: frame.children, parent: frame };
-        for (const child of below.children) child.parent = below;
-        frame.chain = chain.slice(0, 1);
-        frame.children = [below];
-    }
-    for (const child of frame.children) settled(child);
+    const value = isCompared ? Math.max(node.now, node.before, inside) : node.now;
+    const isInside = (frame: Frame) => frame.path.at(-frame.n)?.type === 'internal' && !unfolded.has(namesOf(frame)[frame.path.length - frame.n]);
+    const [next] = node.type === 'internal' ? children.filter((child) => child.value >= DOMINANT * value && isInside(child)) : [];
+    const below = next ? [...next.children, ...children.filter((child) => child !== next)] : children;
+    const frame: Frame = next ? { ...next, n: next.n + 1, value } : { path, n: Math.min(1, path.length), node, value, children, parent: null };
+    frame.children = below;
+    for (const child of below) child.parent = frame;
     return frame;
 }
 
 /** The frame that such names lead to, or the last that they do. `names`: the outermost caller's first. */
 function frameAt(root: Frame, names: string[]) {
     let at = root;
-    for (let i = 0; i < names.length;) {
-        const next = at.children.find((child) => child.chain[0].name === names[i]);
-        if (!next) break;
-        i += next.chain.length;
+    for (;;) {
+        const isOnWay = ({ path, n }: Frame) => path.slice(0, path.length - n + 1).every(({ name }, i) => name === names[i]);
+        const next = at.children.find(isOnWay);
+        if (!next) return at;
         at = next;
     }
-    return at;
-}
-
-/** From the outermost caller on, without the root. */
-function pathTo(frame: Frame) {
-    const path: TreeNode[] = [];
-    for (let at: Frame | null = frame; at?.parent; at = at.parent) path.unshift(...at.chain);
-    return path;
 }
 
 /** The enlarged frame as wide as all, its callers above it, and what they call below it. */
@@ -153,16 +135,16 @@ const SIZE = 11.5;
 
 /** `names` lead to the frame that is enlarged. */
 export function drawFlame(picture: Picture, shown: Shown, names: string[]) {
-    const root = settled(framed(shown.top, shown.isCompared, new Set()));
+    const root = framed(shown.top, [], shown.isCompared, new Set());
     const boxes = layout(frameAt(root, names), WIDTH - 2 * MARGIN, 0.6);
     for (const { frame, x, width, row, isCaller } of boxes) {
         const [left, y] = [MARGIN + x, picture.top + row * PICTURE_ROW];
         const words = width > 24 ? fitted(labelOf(frame, allOf(shown)), width - 6, SIZE) : '';
         const text = words && `<text x="${number(left + 3)}" y="${number(y + 13)}" font-size="${SIZE}" fill="${INK.text}">${escaped(words)}</text>`;
-        const fill = frame.parent ? rgb(colour(lastOf(frame), shown.isCompared)) : '#dfe3e8';
+        const fill = frame.parent ? rgb(colour(frame.node, shown.isCompared)) : '#dfe3e8';
         const size = `width="${number(width - (width > 2 ? 0.5 : 0))}" height="${PICTURE_ROW - 1}"`;
         const rect = `<rect x="${number(left)}" y="${number(y)}" ${size} fill="${fill}"${isCaller ? ' opacity="0.6"' : ''}/>`;
-        picture.add(`<g>${title(about(lastOf(frame), shown))}${rect}${text}</g>`);
+        picture.add(`<g>${title(about(frame.node, shown))}${rect}${text}</g>`);
     }
     picture.top += rowsIn(boxes) * PICTURE_ROW + 10;
     picture.legend(flameKeys(shown.isCompared));
@@ -188,7 +170,7 @@ export function Flame({ shown, names, enlarge, pattern, source, say }: FlameProp
     const place = useRef<HTMLDivElement>(null);
     const width = Math.max(280, useRoom(place));
     const [unfolded, unfold] = useState(new Set<string>());
-    const root = useMemo(() => settled(framed(top, isCompared, unfolded)), [top, isCompared, unfolded]);
+    const root = useMemo(() => framed(top, [], isCompared, unfolded), [top, isCompared, unfolded]);
     const at = frameAt(root, names);
     const boxes = useMemo(() => layout(at, width, NARROWEST), [at, width]);
     const [focusedNames, setFocused] = useState<string[] | null>(null);
@@ -198,14 +180,13 @@ export function Flame({ shown, names, enlarge, pattern, source, say }: FlameProp
     useLayoutEffect(() => {
         if (focused) place.current?.querySelector('.focused')?.scrollIntoView({ block: 'nearest' });
     }, [focused]);
-    const pathOf = (frame: Frame) => pathTo(frame).map(({ name }) => name);
     const focus = (frame: Frame) => {
-        setFocused(pathOf(frame));
-        say(about(lastOf(frame), shown), lastOf(frame));
+        setFocused(namesOf(frame));
+        say(about(frame.node, shown), frame.node);
     };
     const zoom = (frame: Frame) => {
-        if (frame.chain.length > 1) unfold(new Set([...unfolded, lastOf(frame).name, ...namesOf(frame)]));
-        else enlarge(pathOf(frame));
+        if (frame.n > 1) unfold(new Set([...unfolded, ...namesOf(frame).slice(-frame.n)]));
+        else enlarge(namesOf(frame));
         focus(frame);
     };
     const key = (event: KeyboardEvent) => {
@@ -242,7 +223,7 @@ export function Flame({ shown, names, enlarge, pattern, source, say }: FlameProp
             onKeyDown={key}
             onMouseOver={(event) => {
                 const box = boxOf(event);
-                if (box) say(about(lastOf(box.frame), shown), lastOf(box.frame));
+                if (box) say(about(box.frame.node, shown), box.frame.node);
             }}
             onClick={(event) => {
                 const box = boxOf(event);
@@ -251,8 +232,8 @@ export function Flame({ shown, names, enlarge, pattern, source, say }: FlameProp
         >
             <svg width={width} height={rowsIn(boxes) * ROW}>
                 {boxes.map(({ frame, x, width, row, isCaller }, i) => {
-                    const node = lastOf(frame);
-                    const isFound = pattern && frame.parent && frame.chain.some(({ name }) => pattern.test(name));
+                    const { node } = frame;
+                    const isFound = pattern && frame.parent && frame.path.slice(-frame.n).some(({ name }) => pattern.test(name));
                     const state = pattern ? (isFound ? 'found' : 'dim') : isCaller ? 'fade' : '';
                     const label = labelOf(frame, allOf(shown));
                     return (
