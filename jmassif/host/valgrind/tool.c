@@ -15,7 +15,6 @@
 #include "host/valgrind/freeres.h"
 #include "host/valgrind/indirect.h"
 #include "host/valgrind/instructions.h"
-#include "host/valgrind/killed.h"
 #include "host/valgrind/malloc.h"
 #include "host/valgrind/places.h"
 #include "host/valgrind/request.h"
@@ -202,11 +201,23 @@ static void post_clo_init(void)
     }
 }
 
+// To a tool, death by a signal looks like an exit without a status. At the very end the core sends the fatal signal to
+// its own process by this function (--wrap).
+void __real_vgPlain_kill_self(Int signal);
+void __wrap_vgPlain_kill_self(Int signal);
+
+static Bool has_called_exit;
+
+void __wrap_vgPlain_kill_self(Int signal)
+{
+    if (!has_called_exit)
+        event_killed(signal);
+    __real_vgPlain_kill_self(signal);
+}
+
 static void fini(Int exit_code)
 {
-    Bool has_called_exit = event_ended();
-    if (!has_called_exit)
-        jm_on_killed(event_killed);
+    has_called_exit = event_ended();
     event_closed();
     jm_code_cache_end();
     jm_places_end();

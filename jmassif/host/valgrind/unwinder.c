@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
 // Registers, and the core's unwinder: for one step by tables that only the core has read (.debug_frame, tables without
-// an index), and for whole stacks, to compare with ours. If configure found that the core's functions cannot be called,
-// no step succeeds. Calls of the core into our unwinder are in core_takeover.c.
+// an index), and for whole stacks, to compare with ours. Calls of the core into our unwinder are in core_takeover.c.
 
 #include "host/valgrind/unwinder.h"
 #include "host/host.h"
