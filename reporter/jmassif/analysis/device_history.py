@@ -103,7 +103,7 @@ _OPPOSITE = {"segment_alloc": "segment_free", "segment_map": "segment_unmap"}
 
 
 class _Steps:
-    """What the allocators did, from the records of blocks and mappings, as they go by."""
+    """Actions of the allocators, from the records of blocks and mappings, as they go by."""
 
     def __init__(self, run: Profile) -> None:
         self.found: List[Step] = []

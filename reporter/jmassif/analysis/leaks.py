@@ -398,7 +398,7 @@ def _find_growth(profile: Profile, names: Names) -> Growth:
     if len(samples) < least:
         return Growth([], step, n_steps, "few-snapshots", len(samples), least)
     live = profile.composition(end)
-    # Of rises by sample, and what of them is proven.
+    # Rises by sample, and the proven part of them.
     sums: Dict[_Line, List[int]] = defaultdict(lambda: [0] * (len(samples) + 1))
     proven: Dict[_Line, List[int]] = defaultdict(lambda: [0] * (len(samples) + 1))
     accounts_of: Dict[_Line, Set[int]] = defaultdict(set)

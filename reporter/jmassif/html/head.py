@@ -188,7 +188,7 @@ class ShownLine(NamedTuple):
 
 
 class NamedReport(NamedTuple):
-    """What the report says at a moment. `figures`: memory spaces, "" for both, and bytes; `space`: of the lines."""
+    """The report's statements at a moment. `figures`: memory spaces, "" for both, and bytes; `space`: of the lines."""
 
     moment: int
     name: str

@@ -197,7 +197,7 @@ def _cached(report: Report) -> str:
 
 
 def _peak_then(hint: Hint, peak: int) -> str:
-    """What emptying the cache does to the peak."""
+    """The effect of emptying the cache on the peak."""
     before = f"{size(hint.held_before)} was held before"
     if not hint.held_before or peak - hint.held_before >= hint.bytes:
         return "the peak may stay, for later requests may need it again"
@@ -313,7 +313,7 @@ def _has_failed(profile: Profile) -> bool:
 
 
 def _nothing(report: Report, is_all: bool) -> str:
-    """What is proven not to be the matter with a run that ended well; "" of others."""
+    """Problems that a run that ended well is proven not to have; "" of others."""
     outcome, growth, pool = report.outcome, report.growth, report.pool
     if (outcome.end, outcome.code) != ("exit", 0) or growth is None or growth.lines:
         return ""

@@ -97,7 +97,7 @@ _TOOLS = Table(
 
 
 def other_tools(report: Report, view: View) -> Lines:
-    """What other tools showed at the moment, and what each leaves out."""
+    """Figures of other tools at the moment, and what each leaves out."""
     if not report.others:
         return []
     unit = report.run.time_unit

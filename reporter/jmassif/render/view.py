@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What the user asked to see, and how a writer says that it cannot show it."""
+"""The user's choice of what to see, and how a writer says that it cannot show it."""
 
 import sys
 from typing import NamedTuple, Optional, Sequence, Tuple
@@ -13,7 +13,7 @@ _BRIEF_ROWS = 4
 
 
 class View(NamedTuple):
-    """What the user asked to see."""
+    """The user's choice of what to see."""
 
     selector: Optional[str]  # a snapshot's id or one of moments.SELECTORS; None: not asked
     threshold: float  # percent of the total below which places are folded
