@@ -30,7 +30,7 @@ def test_the_verdict_its_figures_and_the_remedies_are_the_models(failed: Shown) 
         ["screenshot", str(SCREENSHOTS / "out-of-memory.png"), True],
     )
     assert heading.endswith(": fragmentation")
-    assert said.startswith("cudaMalloc of 850 MiB failed 2 times (error 2).") and reason(incident, False) in said
+    assert said.startswith("cudaMalloc of 850 MiB failed twice (error 2).") and reason(incident, False) in said
     rows = arithmetic(incident.situation)
     assert labels == [label.strip() for label, _, _ in rows]
     assert figures == [size(n_bytes) for _, n_bytes, _ in rows]

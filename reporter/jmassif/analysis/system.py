@@ -39,6 +39,11 @@ class History(NamedTuple):
     values: List[int]
     beside: str = ""  # what it is to be seen beside: "both" sides' memory, or one's; "" for none
 
+    @property
+    def worst(self) -> int:
+        """The least of what is free, the most of what is used."""
+        return (min if self.wants_much else max)(self.values)
+
 
 # Label, figures of the kernel (the first less the others), and History's wants_much and is_of_process.
 _ROWS: Tuple[Tuple[str, Tuple[str, ...], bool, bool], ...] = (
@@ -84,11 +89,12 @@ def histories(profile: Profile) -> List[History]:
 def machine(profile: Profile, time: int) -> List[Figure]:
     """The figures that the machine has, at the start, at `time`, at the end, and when they were worst."""
     figures = []
-    for label, wants_much, _, times, values, _ in histories(profile):
+    for history in histories(profile):
+        times, values, worst = history.times, history.values, history.worst
         place = bisect_right(times, time)
-        worst = (min if wants_much else max)(values)
         chosen = values[place - 1] if place else None
-        figures.append(Figure(label, values[0], chosen, values[-1], worst, times[values.index(worst)], wants_much))
+        at = times[values.index(worst)]
+        figures.append(Figure(history.label, values[0], chosen, values[-1], worst, at, history.wants_much))
     return figures
 
 

@@ -18,7 +18,8 @@ from jmassif.model.records import Growth, growth_by_side
 from jmassif.model.run import Profile
 from jmassif.model.run_info import counted, was_short
 from jmassif.render import summary
-from jmassif.render.failures import arithmetic, reason
+from jmassif.render.failures import arithmetic, sentence
+from jmassif.render.lines import how_exact
 from jmassif.render.sources import Sources
 from jmassif.render.system import BALANCE, doubts, overlay_sentence
 from jmassif.render.words import NOT_COUNTED
@@ -68,14 +69,11 @@ def _incident(report: Report, number: int, incident: Incident, has_map: bool) ->
     line = names.charged(last.account)
     stack = profile.stack(profile.accounts[last.account].node)
     return head.Incident(
-        **_fields(incident, "outcome freed verdict"),
-        **_fields(last, "time error"),
+        **_fields(incident, "outcome verdict"),
+        time=last.time,
         number=number,
         snapshot=0 if last.snapshot is None else profile.snapshots[last.snapshot].id,
-        call=printable(incident.call)[:200],
-        asked=incident.situation.asked,
-        tries=[each.time for each in incident.tries],
-        reason=reason(incident, profile.is_discrete),
+        text=sentence(report, incident),
         helps=[summary.action(hint, report.run.is_pytorch, incident) for hint in incident.hints],
         arithmetic=arithmetic(incident.situation),
         line=names.frame(line)[:400] if line else "",
@@ -100,9 +98,13 @@ def oom(report: Report) -> head.OutOfMemory:
 def _over_time(report: Report) -> head.FragmentationOverTime:
     n_blocks = report.profile.blocks.n_rows - 2 * len(report.profile.frees)
     rows = report.fragmentation(max(10, min(_MAX_MOMENTS, _MAX_PIECES // max(1, n_blocks))))
-    figures = ("reserved", "free", "largest_hole")
+    pieces = [each for _, each in rows]
     return head.FragmentationOverTime(
-        [time for time, _ in rows], *([getattr(pieces, name) for _, pieces in rows] for name in figures)
+        [time for time, _ in rows],
+        [each.reserved for each in pieces],
+        [each.free for each in pieces],
+        [each.largest_hole for each in pieces],
+        [round(each.share, 4) for each in pieces],
     )
 
 
@@ -126,7 +128,7 @@ def _events(report: Report, columns: Columns) -> head.Events:
     sums = sorted(profile.scope_sums.values(), key=lambda total: -total.calls)[:_MAX_SUMS]
     return head.Events(
         [
-            head.MachineFigure(rows=len(each.times), **_fields(each, "label wants_much is_of_process beside"))
+            head.MachineFigure(rows=len(each.times), **_fields(each, "label worst is_of_process beside"))
             for each in histories
         ],
         was_short(profile),
@@ -253,7 +255,8 @@ _MOST_LINES = 200
 
 
 def _histogram(of: Histogram) -> head.SizesOf:
-    return head.SizesOf([(each.most.bit_length(), each.blocks, each.bytes) for each in of.classes], of.blocks_by_mean)
+    classes = [(each.most.bit_length(), each.blocks, each.bytes) for each in of.classes]
+    return head.SizesOf(classes, of.blocks, of.bytes, of.mean)
 
 
 def _row(row: NamedSizes) -> head.SizesRow:
@@ -270,7 +273,7 @@ def sizes(report: Report) -> Optional[head.Sizes]:
     at_once = sum(row.at_once for row in by.owners)
     return head.Sizes(
         f"{at.name} ({moment(at.time, profile.time_unit)})",
-        profile.manifest.get("option.large") == "0",
+        how_exact(report, by.held, by.asked),
         _row(NamedSizes("", by.held, by.asked, at_once)),
         list(map(_row, by.owners)),
         list(map(_row, by.lines)),

@@ -104,7 +104,7 @@ class MachineFigure(NamedTuple):
 
     label: str
     rows: int
-    wants_much: bool
+    worst: int  # bytes: the least of what is free, the most of what is used
     is_of_process: bool
     beside: str
 
@@ -251,10 +251,12 @@ class Temporary(NamedTuple):
 
 
 class SizesOf(NamedTuple):
-    """Blocks by size: bits of the size, blocks, bytes. `by_mean` of the blocks count with the mean of their place."""
+    """Blocks by size: bits of the size, blocks, bytes. `mean`: bytes of a block."""
 
     classes: List[Tuple[int, int, int]]
-    by_mean: int
+    blocks: int
+    bytes: int
+    mean: int
 
 
 class SizesRow(NamedTuple):
@@ -268,7 +270,7 @@ class SizesRow(NamedTuple):
 
 class Sizes(NamedTuple):
     when: str
-    has_all_records: bool
+    exactness: str
     all: SizesRow
     owners: List[SizesRow]
     lines: List[SizesRow]  # the most frequent first
@@ -320,14 +322,9 @@ class Incident(NamedTuple):
     number: int
     time: int
     snapshot: int
-    call: str
-    asked: Optional[int]
-    error: int
-    tries: List[int]
     outcome: str
-    freed: int
     verdict: str
-    reason: str
+    text: str
     helps: List[str]
     arithmetic: List[Tuple[str, int, str]]
     line: str
@@ -337,12 +334,13 @@ class Incident(NamedTuple):
 
 
 class FragmentationOverTime(NamedTuple):
-    """Columns, at snapshots: bytes that segments reserve, free bytes in them, and the largest hole."""
+    """Columns, at snapshots: bytes that segments reserve, free bytes in them, the largest hole, and the rest's share of the free."""
 
     time: Sequence[int] = ()
     reserved: Sequence[int] = ()
     free: Sequence[int] = ()
     largest_hole: Sequence[int] = ()
+    share: Sequence[float] = ()
 
 
 class OutOfMemory(NamedTuple):

@@ -133,6 +133,12 @@ def _outcome(profile: Profile, incident: Incident) -> str:
     return f"{freed} The program has no regular end on record." if died else freed
 
 
+def sentence(report: Report, incident: Incident) -> str:
+    """What failed, why, and what became of it."""
+    what, why = _failed(incident), reason(incident, report.run.is_discrete)
+    return f"{what}. {why}{_outcome(report.profile, incident)}"
+
+
 def _stack(profile: Profile, names: Names, account: int) -> Lines:
     """The innermost frames, and those of Python: between them lies what every call of a framework passes through."""
     stack = list(profile.stack(profile.accounts[account].node))
@@ -151,8 +157,7 @@ def _section(report: Report, view: View, number: int, incident: Incident) -> Lin
     profile, s, last = report.profile, incident.situation, incident.last
     nth = "" if len(report.out_of_memory) == 1 else f" (failed allocation {number})"
     lines = heading(f"Out of memory at {moment(last.time, profile.time_unit)}{nth}: {incident.verdict}")
-    why = reason(incident, report.run.is_discrete)
-    lines += paragraph(f"{_failed(incident)}. {why}{_outcome(profile, incident)}") + [""]
+    lines += paragraph(sentence(report, incident)) + [""]
     lines += [_ARITHMETIC.row(label, size(n_bytes), remark) for label, n_bytes, remark in arithmetic(s)]
     owners = sorted(s.by_owner.items(), key=lambda item: (-item[1], item[0]))
     held = ", ".join(f"{owner} {size(n_bytes)}" for owner, n_bytes in owners[:_OWNERS_SHOWN] if n_bytes)
@@ -186,7 +191,7 @@ def out_of_memory(report: Report, view: View) -> Lines:
     most = 1 if view.is_brief else _LINES_SHOWN
     for number, incident in others[-most:]:
         when = moment(incident.last.time, report.run.time_unit)
-        text = f"({number}) at {when}: {_failed(incident)}. {reason(incident, report.run.is_discrete)}"
+        text = f"({number}) at {when}: {sentence(report, incident)}"
         lines += wrap(text, PAGE, subsequent_indent="    ", break_long_words=False, break_on_hyphens=False)
     if len(others) > most:
         lines.append(f"and {len(others) - most:,} before these{view.hint}")

@@ -198,7 +198,7 @@ def _by_owner(rows: Sequence[Tuple[str, Histogram]], sum_: Histogram) -> Lines:
     return [table.head, *(table.row(*cells(*row)) for row in rows), table.sum(*cells("all", sum_))]
 
 
-def _how_exact(report: Report, held: Histogram, asked: Histogram) -> str:
+def how_exact(report: Report, held: Histogram, asked: Histogram) -> str:
     if not held.blocks_by_mean and not asked.blocks_by_mean:
         return "The size of each block is on record."
     text = (
@@ -213,7 +213,7 @@ def write_sizes(report: Report, view: View) -> Lines:
     at = select(report.profile, view.selector or "peak")
     by = report.sizes(at)
     lines = heading(f"Sizes of blocks: at {at.name} ({moment(at.time, report.run.time_unit)}), and in the whole run")
-    lines += paragraph(_how_exact(report, by.held, by.asked)) + [""] + _histogram(by.held, by.asked)
+    lines += paragraph(how_exact(report, by.held, by.asked)) + [""] + _histogram(by.held, by.asked)
     tables = (
         (f"at {at.name}", [(row.name, row.held) for row in by.owners], by.held),
         ("in the whole run", [(row.name, row.asked) for row in by.owners], by.asked),

@@ -120,7 +120,7 @@ export type Scope = { name: string; depth: number; begin: number; end: number; h
 export type Region = { text: string; begin: number; end: number | null; thread: number; depth: number; most: number; host: number; device: number };
 export type Mark = { time: number; text: string };
 /** A figure of the machine. `beside`: the plot of memory that it is drawn in, "both", "host", "device", or "" for none. */
-export type MachineFigure = { label: string; rows: number; wants_much: boolean; is_of_process: boolean; beside: string };
+export type MachineFigure = { label: string; rows: number; worst: number; is_of_process: boolean; beside: string };
 /** Indices of moments, or -1. `first`: of the first screen. */
 export type ChosenMoments = { first: number; peak: number; end: number };
 export type Peak = { moment: number; time: number; host: number; device: number };
@@ -149,21 +149,16 @@ export type Lines = {
 export type Owner = { name: string; group: string; about: string; is_tensors: boolean };
 export type Kind = { name: string; side: 'host' | 'device' | ''; is_handle: boolean };
 export type OutOfMemory = { incidents: Incident[]; not_shown: number; over_time: FragmentationOverTime };
-/** Columns, at snapshots: bytes that segments reserve, free bytes in them, and the largest hole. */
-export type FragmentationOverTime = { time: number[]; reserved: number[]; free: number[]; largest_hole: number[] };
+/** Columns, at snapshots: bytes that segments reserve, free bytes in them, the largest hole, and the rest's share of the free. */
+export type FragmentationOverTime = { time: number[]; reserved: number[]; free: number[]; largest_hole: number[]; share: number[] };
 /** An allocation that failed for lack of memory, with its further tries. */
 export type Incident = {
     number: number;
     time: number;
     snapshot: number;
-    call: string;
-    asked: number | null;
-    error: number;
-    tries: number[];
     outcome: string;
-    freed: number;
     verdict: string;
-    reason: string;
+    text: string;
     helps: string[];
     arithmetic: [string, number, string][];
     line: string;
@@ -191,11 +186,11 @@ export type Balance = {
     elsewhere: number;
     free: number;
 };
-export type Sizes = { when: string; has_all_records: boolean; all: SizesRow; owners: SizesRow[]; lines: SizesRow[] };
+export type Sizes = { when: string; exactness: string; all: SizesRow; owners: SizesRow[]; lines: SizesRow[] };
 /** `held` at the peak, `asked` for in the whole run; `at_once` of these were freed before their thread allocated again. */
 export type SizesRow = { name: string; held: SizesOf; asked: SizesOf; at_once: number };
-/** Blocks by size: bits of the size, blocks, bytes. `by_mean` of the blocks count with the mean of their place. */
-export type SizesOf = { classes: [number, number, number][]; by_mean: number };
+/** Blocks by size: bits of the size, blocks, bytes. `mean`: bytes of a block. */
+export type SizesOf = { classes: [number, number, number][]; blocks: number; bytes: number; mean: number };
 export type Temporary = { site: string; temporaries: number; blocks: number; bytes: number };
 /** Memory still allocated at exit, before an interpreter's clean-up, and lines that keep growing. `unknown`: why growth is unknown. */
 export type LeaksData = {
@@ -212,7 +207,7 @@ export type LeaksData = {
 export type GrowingLine = { label: string; owner: string; grown: number; held: number; since: number; slope: number };
 export type LeakedPlace = { label: string; owner: string; kind: string; bytes: number; blocks: number };
 export type LeakedOwner = { name: string; group: string; host: number; device: number; blocks: number };
-/** What the report says at a moment. `figures`: memory spaces, "" for both, and bytes; `space`: of the lines. */
+/** The report's statements at a moment. `figures`: memory spaces, "" for both, and bytes; `space`: of the lines. */
 export type NamedReport = {
     moment: number;
     name: string;

@@ -23,7 +23,7 @@ export const MAPPED = ['resident', 'virtual', 'shared', 'swapped'] as const;
 /** Bytes. */
 export type MappedFigures = Record<(typeof MAPPED)[number], number>;
 /** A figure of the machine: from each time on, so many bytes. */
-export type Figure = { label: string; wantsMuch: boolean; isOfProcess: boolean; beside: string } & Record<'time' | 'bytes', Float64Array>;
+export type Figure = { label: string; worst: number; isOfProcess: boolean; beside: string } & Record<'time' | 'bytes', Float64Array>;
 
 /** Memory by cell and moment. */
 type HeldParts = {
@@ -61,12 +61,12 @@ function bounds(rowsOf: Float64Array) {
 function machineOf({ head, column }: RunData): Figure[] {
     const [time, bytes] = [column('machine.time'), column('machine.bytes')];
     let end = 0;
-    return head.machine.map(({ label, rows, wants_much, is_of_process, beside }) => {
+    return head.machine.map(({ label, rows, worst, is_of_process, beside }) => {
         const begin = end;
         end += rows;
         return {
             label,
-            wantsMuch: wants_much,
+            worst,
             isOfProcess: is_of_process,
             beside,
             time: time.subarray(begin, end),

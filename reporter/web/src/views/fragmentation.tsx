@@ -9,14 +9,8 @@ import type { Run } from '../runs/run.js';
 
 function View({ page }: { page: Page }) {
     const { unit, oom } = page.whole.head;
-    const { time: times, reserved, free, largest_hole: holes } = oom.over_time;
-    const rows = times.map((at, i) => ({
-        at,
-        reserved: reserved[i],
-        free: free[i],
-        hole: holes[i],
-        share: free[i] ? 1 - holes[i] / free[i] : 0,
-    }));
+    const { time: times, reserved, free, largest_hole: holes, share } = oom.over_time;
+    const rows = times.map((at, i) => ({ at, reserved: reserved[i], free: free[i], hole: holes[i], share: share[i] }));
     return (
         <>
             <figure class="fragmentation">
@@ -50,11 +44,7 @@ function View({ page }: { page: Page }) {
                     { head: 'reserved', as: 'bytes', value: (row) => row.reserved },
                     { head: 'free', as: 'bytes', value: (row) => row.free },
                     { head: 'largest hole', as: 'bytes', value: (row) => row.hole },
-                    {
-                        head: 'fragmentation',
-                        as: 'percent',
-                        value: (row) => row.share,
-                    },
+                    { head: 'fragmentation', as: 'percent', value: (row) => 100 * row.share },
                 ]}
                 rows={rows}
             />

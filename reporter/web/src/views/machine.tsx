@@ -58,18 +58,11 @@ class MachinePlot extends TimePlot {
     }
 }
 
-function rowOf({ label, time: at, bytes: values, wantsMuch }: Figure, i: number, now: number) {
-    const figure = { time: at, bytes: values } as Figure;
-    const worst = values.reduce((worst, value) => ((wantsMuch ? value < worst : value > worst) ? value : worst), values[0]);
-    return {
-        label,
-        colour: listColour(i),
-        first: values[0],
-        now: valueAt(figure, now) ?? 0,
-        last: values[values.length - 1],
-        worst,
-        worstAt: at[values.indexOf(worst)],
-    };
+function rowOf(figure: Figure, i: number, now: number) {
+    const { label, time: at, bytes: values, worst } = figure;
+    const last = values[values.length - 1];
+    const worstAt = at[values.indexOf(worst)];
+    return { label, colour: listColour(i), first: values[0], now: valueAt(figure, now) ?? '', last, worst, worstAt };
 }
 
 function View({ page }: { page: Page }) {

@@ -10,18 +10,6 @@ import type { Incident } from '../runs/data.js';
 import type { Page } from '../runs/page.js';
 import type { Run } from '../runs/run.js';
 
-function what({ call, asked, tries, error }: Incident) {
-    const of = asked === null ? 'an unknown size' : size(asked);
-    if (!error) return `The framework gave up on ${of}.`;
-    return `${call} of ${of} failed${tries.length > 1 ? ` ${tries.length} times` : ''} (error ${error}).`;
-}
-
-function whatCame({ outcome, freed }: Incident) {
-    if (outcome === 'retried') return freed ? `Retry succeeded after ${size(freed)} was freed.` : 'Retry succeeded.';
-    const given = freed ? `${size(freed)} was freed in between, too little. ` : '';
-    return outcome === 'raised' ? `${given}The framework raised an out-of-memory error.` : given;
-}
-
 /** A row a segment, all to one scale. */
 function DeviceMap({ run, incident: { map: segments, segments_left_out: others } }: { run: Run; incident: Incident }) {
     const colours = coloursOf(run, 'owner');
@@ -90,7 +78,7 @@ function Failure({ page, incident }: { page: Page; incident: Incident }) {
             <h3>
                 ({incident.number}) at {time(incident.time, run.head.unit)}: <span class="problem">{incident.verdict}</span>
             </h3>
-            <p>{`${what(incident)} ${incident.reason} ${whatCame(incident)}`.trim()}</p>
+            <p>{incident.text}</p>
             <Arithmetic rows={incident.arithmetic} />
             {incident.helps.length > 0 && (
                 <div>
@@ -134,7 +122,7 @@ function View({ page }: { page: Page }) {
                 <ul class="resolved">
                     {resolved.map((incident) => (
                         <li key={incident.number}>
-                            ({incident.number}) at {time(incident.time, unit)}: {what(incident)} {whatCame(incident)}
+                            ({incident.number}) at {time(incident.time, unit)}: {incident.text}
                         </li>
                     ))}
                 </ul>

@@ -5,7 +5,7 @@
 // whatever moment is chosen.
 
 import { useState } from 'preact/hooks';
-import { percent, size, whole } from '../base/units.js';
+import { size, whole } from '../base/units.js';
 import { Choice, useKept } from '../charts/section.js';
 import { type Column, Table } from '../charts/table.js';
 import type { Sizes as SizesData, SizesOf, SizesRow as Row } from '../runs/data.js';
@@ -30,10 +30,6 @@ const STEPS: [string, number][] = [
 ];
 
 const labelOf = (bits: number) => (!bits ? '0 B' : bits === 1 ? '1 B' : `${size(2 ** (bits - 1))} to ${size(2 ** bits)}`);
-const blocksOf = (of: SizesOf) => of.classes.reduce((sum, [, blocks]) => sum + blocks, 0);
-const bytesOf = (of: SizesOf) => of.classes.reduce((sum, [, , n]) => sum + n, 0);
-const meanOf = (of: SizesOf) => Math.floor(bytesOf(of) / (blocksOf(of) || 1));
-
 /** Without gaps, the smallest first. */
 function classesOf({ held, asked }: Row): Class[] {
     const all = [...held.classes, ...asked.classes].map(([bits]) => bits);
@@ -81,13 +77,6 @@ function Histogram({ row, when }: { row: Row; when: string }) {
     );
 }
 
-/** How exact sizes are. */
-function exactness({ all: { held, asked }, has_all_records }: SizesData) {
-    if (!held.by_mean && !asked.by_mean) return 'The size of each block is on record.';
-    const text = `${percent(held.by_mean, blocksOf(held))} of the sizes at the peak and ${percent(asked.by_mean, blocksOf(asked))} in the whole run are averages of a call stack`;
-    return `${text}${has_all_records ? '' : '; record with --large=0 for exact ones'}.`;
-}
-
 function bySize(head: string, when: When): Column<Row>[] {
     const steps = STEPS.map(([name, most], i): Column<Row> => {
         const least = i ? STEPS[i - 1][1] : -1;
@@ -101,9 +90,9 @@ function bySize(head: string, when: When): Column<Row>[] {
 }
 
 const totals = (when: When): Column<Row>[] => [
-    { head: 'blocks', as: 'number', value: (row) => blocksOf(row[when]) },
-    { head: 'bytes', as: 'bytes', value: (row) => bytesOf(row[when]) },
-    { head: 'mean', as: 'bytes', value: (row) => meanOf(row[when]) },
+    { head: 'blocks', as: 'number', value: (row) => row[when].blocks },
+    { head: 'bytes', as: 'bytes', value: (row) => row[when].bytes },
+    { head: 'mean', as: 'bytes', value: (row) => row[when].mean },
 ];
 
 function View({ page }: { page: Page }) {
@@ -115,22 +104,22 @@ function View({ page }: { page: Page }) {
         // Again what it is narrowed to already: no longer.
         return { limit: 12, isChosen: isOf, onClick: (row: Row) => narrow(isOf(row) ? null : { by, name: row.name }) };
     };
-    const ranked = (rows: Row[]) => rows.filter((row) => row[when].classes.length).sort((a, b) => blocksOf(b[when]) - blocksOf(a[when]));
+    const ranked = (rows: Row[]) => rows.filter((row) => row[when].classes.length).sort((a, b) => b[when].blocks - a[when].blocks);
     const words: [When, string][] = [
         ['asked', 'in the whole run'],
         ['held', `at ${sizes.when}`],
     ];
     const note = when === 'held' ? `at ${sizes.when}` : 'in the whole run';
-    const all = blocksOf(sizes.all.asked);
+    const all = sizes.all.asked.blocks;
     const [blocks, ...others] = totals('asked');
     const share: Column<Row> = {
         head: 'share',
         as: 'percent',
-        value: (row) => (100 * blocksOf(row.asked)) / all,
+        value: (row) => (100 * row.asked.blocks) / all,
     };
     return (
         <>
-            <p class="quiet">{exactness(sizes)} Click an owner or a line to see the sizes of its blocks.</p>
+            <p class="quiet">{sizes.exactness} Click an owner or a line to see the sizes of its blocks.</p>
             <p class="chips" role="status">
                 {of && (
                     <button type="button" class="chip" onClick={() => narrow(null)}>
