@@ -79,6 +79,7 @@ def fixture_seen(real: Page) -> Seen:
                 ["evaluate", TREE],
             ],
             "zoom": [
+                WHOLE_RUN,
                 ["hover", "#timeline .u-over", 0.5, 0.5],
                 ["text", "#timeline .tip"],
                 ["drag", "#timeline .u-over", 0.9, 1.0],
@@ -161,8 +162,8 @@ def test_calls_and_marks_under_the_pointer_are_named(
     training: Page, training_seen: Seen, pytorch: Page, pytorch_seen: Seen
 ) -> None:
     name = longest_scope(training.profile).name
-    assert re.search(rf"during .*\b{name}\b", training_seen["pointer"][1])
-    assert f"mark: {pytorch.profile.marks[0].text}" in pytorch_seen["pointer"][1]
+    assert re.search(rf"during .*\b{name}\b", training_seen["pointer"][2])
+    assert f"mark: {pytorch.profile.marks[0].text}" in pytorch_seen["pointer"][2]
 
 
 def test_regions_under_the_pointer_are_named(tmp_path: Path) -> None:
@@ -204,9 +205,8 @@ def fixture_pictures(pytorch: Page) -> List[Any]:
     )
 
 
-@pytest.mark.parametrize("plot", [0, 1], ids=["memory", "machine"])
-def test_marks_move_on_a_plot_that_stays(pictures: List[Any], plot: int) -> None:
-    end, start, back, anew = (pictures[i][plot] for i in (1, 3, 5, 8))
+def test_marks_move_on_a_plot_that_stays(pictures: List[Any]) -> None:
+    end, start, back, anew = (pictures[i][0] for i in (1, 3, 5, 8))
     assert len(end) > 5000 and end != start
     assert end == back == anew
 
@@ -239,7 +239,8 @@ def test_the_areas_may_be_of_roles(pytorch: Page, pytorch_seen: Seen) -> None:
     expected = {row.name: row.bytes for row in rows if row.bytes}
     assert len(expected) >= 4
     assert {row[0]: row[1] for row in shown} == expected
-    assert {name: told[name] for name in expected} == {name: size(n) for name, n in expected.items()}
+    both = set(told) & set(expected)  # the rest is one area
+    assert len(both) >= 4 and {name: told[name] for name in both} == {name: size(expected[name]) for name in both}
 
 
 def test_the_areas_may_be_of_python_lines(pytorch_seen: Seen) -> None:
@@ -261,8 +262,8 @@ def test_zoom_shows_the_part_that_was_dragged_over(real: Page, seen: Seen) -> No
         parts = re.findall(r"([\d.]+) (min|s|ms)\b", text.split(":")[0])
         return sum(float(number) * {"min": 60000, "s": 1000, "ms": 1}[unit] for number, unit in parts)
 
-    assert milliseconds(results[1]) < 0.6 * last
-    assert 0.9 * last - 1000 <= milliseconds(results[4]) <= last + 10
+    assert milliseconds(results[2]) < 0.6 * last
+    assert 0.9 * last - 1000 <= milliseconds(results[5]) <= last + 10
 
 
 # ---- call tree -------------------------------------------------------------------------------

@@ -64,10 +64,8 @@ export function Tabs({ page, version }: { page: Page; version: number }) {
         const step = STEPS[event.key];
         if (!step || event.ctrlKey || event.altKey || event.metaKey) return;
         event.preventDefault();
-        const at = step(
-            tabs.findIndex(({ id }) => id === open),
-            tabs.length,
-        );
+        const from = tabs.findIndex(({ id }) => (event.target as Element).id === `tab-${id}`);
+        const at = step(from, tabs.length);
         page.open(tabs[at].id);
         (list.current?.children[at] as HTMLElement).focus();
     };
