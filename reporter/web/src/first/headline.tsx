@@ -77,7 +77,7 @@ const Words = ({ text }: { text: string }) => <>{text.split(CODE).map((part, i) 
 
 /** A finding: what is the matter, and what to do. */
 function Finding({ text, isFirst }: { text: string; isFirst: boolean }) {
-    const [, what, action] = /^(.*?[.;])(?: (.*))?$/s.exec(text) ?? [];
+    const [, what, action] = /^(.*?[.])(?: (.*))?$/s.exec(text) ?? [];
     return (
         <p class={`statement finding ${isFirst ? 'main' : ''}`}>
             <b>
