@@ -19,14 +19,16 @@ test('a zoomed axis of time keeps its unit', () => {
     assert.deepEqual(ticks('ms', 100200, 100300), ['100200 ms', '100220 ms', '100240 ms', '100260 ms', '100280 ms', '100300 ms']);
 });
 
-test('minutes and hours have whole ticks', () => {
+test('from two minutes on times are read as a clock', () => {
     assert.deepEqual(ticks('ms', 0, 70000), ['0', '20 s', '40 s', '60 s']);
-    assert.deepEqual(ticks('ms', 0, 320000), ['0', '1 min', '2 min', '3 min', '4 min', '5 min']);
+    assert.deepEqual(ticks('ms', 0, 320000), ['0:00', '1:00', '2:00', '3:00', '4:00', '5:00']);
+    assert.deepEqual(ticks('ms', 0, 10_000_000), ['0:00', '30:00', '1:00:00', '1:30:00', '2:00:00', '2:30:00']);
+    assert.deepEqual(ticks('ms', 300_000, 301_000), ['5:00.0', '5:00.2', '5:00.4', '5:00.6', '5:00.8', '5:01.0']);
 });
 
 for (const kind of ['B', 'ms', 'i']) {
     test(`any axis of ${kind} has a few ticks that are round and apart`, () => {
-        for (let n = 0; n < 90; n++) {
+        for (let n = 0; n < (kind === 'ms' ? 29 : 90); n++) {
             const texts = ticks(kind, 0, 10 * 1.37 ** n);
             const said = `${n}: ${texts}`;
             assert.ok(texts[0] === '0' && texts.length >= 2 && texts.length <= 7, said);

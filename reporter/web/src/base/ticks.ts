@@ -13,20 +13,26 @@ const UNITS: Record<string, Unit[]> = {
     ms: [
         { name: 'ms', size: 1 },
         { name: 's', size: 1000 },
-        { name: 'min', size: 60000 },
-        { name: 'h', size: 3600000 },
     ],
 };
 
-/**
- * The largest unit of which the axis shows at least one, and in which its ticks need few digits; of minutes and hours at least five,
- * as parts of these are no round numbers. `kind` is "B", "i" or "ms", here and below.
- */
-function unitOf(kind: string, least: number, most: number): Unit {
-    const needed = ({ size }: Unit) => (kind === 'ms' && size > 1000 ? 5 * size : size / 5);
-    const fitting = UNITS[kind].filter((unit) => most >= unit.size && most - least >= needed(unit));
-    return fitting.at(-1) ?? UNITS[kind][0];
+/** From two minutes on, times are read as a clock: 2:30. */
+const isClock = (kind: string, most: number) => kind === 'ms' && most >= 120_000;
+const DAY = 86400;
+const DAYS = [1, 10, 100, 1000, 1e4, 1e5].flatMap((power) => [1, 2, 5].map((factor) => factor * power * DAY));
+const CLOCK = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 21600, 43200, ...DAYS].map((seconds) => 1000 * seconds);
+
+function clock(time: number, digits: number) {
+    const two = (n: number) => String(n).padStart(2, '0');
+    const seconds = time / 1000;
+    const [hours, minutes] = [Math.floor(seconds / 3600), Math.floor(seconds / 60)];
+    const rest = (seconds % 60).toFixed(digits).padStart(digits ? digits + 3 : 2, '0');
+    return hours ? `${hours}:${two(minutes % 60)}:${rest}` : `${minutes}:${rest}`;
 }
+
+/** The largest unit of which the axis shows at least one, and in which its ticks need few digits. `kind` is "B", "i" or "ms", here and below. */
+const unitOf = (kind: string, least: number, most: number): Unit =>
+    UNITS[kind].filter(({ size }) => most >= size && most - least >= size / 5).at(-1) ?? UNITS[kind][0];
 
 /** Steps that are round, ascending. */
 export function steps(kind: string, least: number, most: number) {
@@ -34,14 +40,16 @@ export function steps(kind: string, least: number, most: number) {
     const found = [];
     for (let power = -4; power < 7; power++) for (const factor of [1, 2, 5]) found.push(factor * 10 ** power * size);
     // Half a byte is none, nor is half a tick of the clock.
-    return found.filter((step) => step >= 1);
+    const round = found.filter((step) => step >= 1);
+    return isClock(kind, most) ? [...round.filter((step) => step < 1000), ...CLOCK] : round;
 }
 
 /** Labels of `ticks`, which are ascending, one step apart. */
 export function labels(kind: string, ticks: number[], least: number, most: number) {
-    const { name, size } = unitOf(kind, least, most);
+    const { name, size } = isClock(kind, most) ? UNITS.ms[1] : unitOf(kind, least, most);
     const step = ticks.length > 1 ? (ticks[1] - ticks[0]) / size : 1;
     const digits = Math.max(0, -Math.floor(Math.log10(step) + 1e-6));
+    if (isClock(kind, most)) return ticks.map((tick) => clock(tick, digits));
     return ticks.map((tick) => (tick ? `${(tick / size).toFixed(digits)} ${name}` : '0'));
 }
 
