@@ -62,7 +62,7 @@ FRAMES = """(() => {
     return found;
 })()"""
 COLOURS = """[...document.querySelectorAll('#calls .flame g')].map((g) =>
-    [g.tree.now, g.__data__.data.node.before, g.querySelector('rect').getAttribute('fill')])"""
+    [g.dataset.bytes, g.dataset.before, g.querySelector('rect').getAttribute('fill')].map((e, i) => (i < 2 ? Number(e) : e)))"""
 
 
 @pytest.fixture(scope="module", name="seen")

@@ -12,7 +12,7 @@ from jmassif.analysis.moments import select
 from tests.web.browser import Seen, Step, look, look_once
 from tests.web.pages import Page
 
-TABLE = "#libraries .table"
+TABLE = "#owners .table"
 
 
 # Of whose columns the sums must be the total's.
@@ -27,7 +27,7 @@ def typed(text: str, table: str = TABLE) -> List[str]:
             const filter = document.querySelector('{table} .filter');
             filter.value = {text!r};
             filter.dispatchEvent(new Event('input'));
-            return filter.getAttribute('aria-invalid');
+            return new Promise((done) => setTimeout(() => done(filter.getAttribute('aria-invalid')), 50));
         }})()""",
     ]
 
@@ -37,6 +37,7 @@ def fixture_seen(pytorch: Page) -> Seen:
     """Each time without a filter at the end."""
     first = f"{TABLE}:first-of-type"
     plans: Dict[str, List[Step]] = {
+        "libraries": [["choose", "#owners .choice select", "library"]],
         "found": [
             ["texts", f"{first} thead th"],
             typed("^LIBTORCH"),

@@ -7,7 +7,7 @@ from tests.reporter.test_page_mapped import mapping_run, model
 from tests.reporter.traces import small_training_run
 from tests.web.browser import look, write_page
 
-TABLE = "#libraries .table:nth-of-type(2)"
+TABLE = "#mapped .table"
 ROWS = ["rows", f"{TABLE} tbody"]
 
 
@@ -33,14 +33,17 @@ def test_the_columns_of_a_library_are_all_of_the_host_s_kinds(tmp_path: Path) ->
     accounts = {kind: trace.account(kind, "app", ["take (libapp.so)"]) for kind in kinds}
     trace.snapshot(40, "exit", {account: (n << 20, 1) for n, account in enumerate(accounts.values(), 1)})
     page = write_page(tmp_path, trace.save(tmp_path))
-    table = "#libraries .table:nth-of-type(1)"
     heads, rows = look(
-        page, ["pick", "#timeline .u-over", 0.999], ["rows", f"{table} thead"], ["rows", f"{table} tbody"]
-    )[1:]
+        page,
+        ["choose", "#owners .choice select", "library"],
+        ["pick", "#timeline .u-over", 0.999],
+        ["rows", "#owners thead"],
+        ["rows", "#owners tbody"],
+    )[2:]
     (row,) = [row for row in rows if row[0] == "libapp.so"]
     assert row[[head.split()[0] for head in heads[0]].index("other")] == 3 << 20
 
 
 def test_without_pages_there_is_no_such_table(tmp_path: Path) -> None:
     page = write_page(tmp_path, small_training_run().save(tmp_path))
-    assert look(page, ["count", "#libraries .table"]) == [1]
+    assert look(page, ["count", "#mapped"]) == [0]

@@ -179,13 +179,14 @@ def test_owners_are_explained(training: Page, training_seen: Seen) -> None:
 
 def test_a_click_in_the_timeline_chooses_a_moment_that_all_sections_show(real: Page) -> None:
     profile = real.profile
-    said, rows, line_rows, libraries = look(
+    said, rows, line_rows, _, libraries = look(
         real.path,
         ["pick", "#timeline .u-over", 0.999],
         ["text", "#chosen"],
         ["rows", "#owners tbody"],
         ["rows", "#lines tfoot"],
-        ["rows", "#libraries tfoot"],
+        ["choose", "#owners .choice select", "library"],
+        ["rows", "#owners tfoot"],
     )[1:]
     # Of a long run several snapshots lie in the last pixels.
     (chosen,) = (i for i, snapshot in enumerate(profile.snapshots) if said.startswith(f"snapshot {snapshot.id}, "))

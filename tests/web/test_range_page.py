@@ -8,6 +8,7 @@ import pytest
 
 from tests.harness import ROOT, record
 from tests.tool.programs import program
+from jmassif.units import moment
 from tests.web.browser import SCREENSHOTS, look
 from tests.web.pages import Page, owners, page_of
 
@@ -15,21 +16,14 @@ from tests.web.pages import Page, owners, page_of
 def chosen(page: Page, first: int, second: int, by: str = "owner") -> List[List[Any]]:
     """Steps that choose two snapshots, by their index."""
 
-    def label(index: int) -> str:
-        return f"snapshot {page.profile.snapshots[index].id},"
+    def to_choose(which: int, index: int) -> List[Any]:
+        snapshot = page.profile.snapshots[index]
+        label = f"snapshot {snapshot.id}, {moment(snapshot.time, page.profile.time_unit)}"
+        return ["choose", f"#range label:nth-child({which}) select", {"label": label}]
 
-    find = "[...document.querySelectorAll('#range select.to option')].findIndex((o) => o.text.startsWith('%s'))"
-    choose = """(() => {
-        for (const [which, index] of [['from', %s], ['to', %s]]) {
-            const select = document.querySelector(`#range select.${which}`);
-            select.selectedIndex = index;
-        }
-        document.querySelector('#range select.to').dispatchEvent(new Event('change'));
-    })()""" % (
-        find % label(first),
-        find % label(second),
-    )
-    return [["evaluate", choose], ["choose", "#range label:nth-child(3) select", by], ["rows", "#range table"]]
+    # Whichever moment is chosen at first, the later one of two is the second.
+    steps = [to_choose(2, second), to_choose(1, first), to_choose(2, second)]
+    return [*steps, ["choose", "#range label:nth-child(3) select", by], ["rows", "#range table"]]
 
 
 def figures(rows: List[List[Any]]) -> Dict[str, Dict[str, int]]:

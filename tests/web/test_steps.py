@@ -67,7 +67,8 @@ def test_the_map_after_a_step_is_what_the_allocator_had_then(run: Tuple[Path, Do
         steps.append(
             [
                 "evaluate",
-                f"for (let i = 0; i < {n}; i++) document.querySelector('#device .step-by-step button').click()",
+                f"(async () => {{ for (let i = 0; i < {n}; i++) {{ document.querySelector('#device .step-by-step button').click();"
+                " await new Promise((done) => setTimeout(done)); }})()",
             ]
         )
         steps += [TOLD, LABELS, ROWS, ["text", "#device .map-summary"]]

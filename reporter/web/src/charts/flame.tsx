@@ -155,6 +155,8 @@ type FlameProps = {
     /** Of the frames down to the one that is enlarged. */
     names: string[];
     enlarge: (names: string[]) => void;
+    /** To what was enlarged before. */
+    back: () => void;
     /** Frames that are searched for; null: none. */
     pattern: RegExp | null;
     /** The text around a frame's line, or ''. */
@@ -165,7 +167,7 @@ type FlameProps = {
 
 const KEYS = 'arrow keys go to callers, callees and siblings; Enter zooms in; Backspace zooms out; Escape resets';
 
-export function Flame({ shown, names, enlarge, pattern, source, say }: FlameProps) {
+export function Flame({ shown, names, enlarge, back, pattern, source, say }: FlameProps) {
     const { top, isCompared } = shown;
     const place = useRef<HTMLDivElement>(null);
     const width = Math.max(280, useRoom(place));
@@ -204,7 +206,7 @@ export function Flame({ shown, names, enlarge, pattern, source, say }: FlameProp
             const to = next[event.key];
             if (to && boxes.some((box) => box.frame === to)) focus(to);
         } else if (event.key === 'Enter') zoom(frame);
-        else if (event.key === 'Backspace' && names.length) enlarge(names.slice(0, -1));
+        else if (event.key === 'Backspace') back();
         else if (event.key === 'Escape') enlarge([]);
         else return;
         event.preventDefault();
@@ -244,6 +246,7 @@ export function Flame({ shown, names, enlarge, pattern, source, say }: FlameProp
                             data-box={i}
                             data-name={frame.parent ? node.name : 'all'}
                             data-bytes={node.now}
+                            data-before={node.before}
                         >
                             <title>{[about(node, shown), source(node)].filter((text) => text).join('\n')}</title>
                             <rect width={width} height={ROW} fill={colour(node, isCompared)} />

@@ -3,7 +3,7 @@
 // A list of what the device's allocators did, around one step; choosing another shows the memory right after it.
 
 import { useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
-import { moment, size, whole } from '../base/units.js';
+import { moment as time, size, whole } from '../base/units.js';
 import { type Step, stepsOf } from '../runs/blocks.js';
 import type { Run } from '../runs/run.js';
 import { CACHE, ownerOf } from '../runs/segments.js';
@@ -21,29 +21,28 @@ function stepsBy(steps: Step[], now: number) {
 
 const AROUND = 12; // steps shown before and after the chosen one
 
-function describe(run: Run, { block, isEnd, time }: Step) {
+function describe(run: Run, { block, isEnd, time: at }: Step) {
     const { address, bytes, cell } = run.blocks;
     const owner = ownerOf(run, block);
     const role = run.head.roles[run.cells.role[cell[block]]];
     const done = owner === CACHE ? ['reserved', 'released'] : ['allocated', 'freed'];
     const what = owner === CACHE ? 'segment' : role ? `${owner} (${role})` : owner;
-    return `${moment(time, run.head.unit)}: ${done[isEnd ? 1 : 0]} ${size(bytes[block])} at 0x${address[block].toString(16)}, ${what}`;
+    return `${time(at, run.head.unit)}: ${done[isEnd ? 1 : 0]} ${size(bytes[block])} at 0x${address[block].toString(16)}, ${what}`;
 }
 
 /** `when`: "step 3 of 40". */
 export type Chosen = { step: Step; when: string };
 
-type ListProps = { run: Run; now: number; choose: (chosen: Chosen) => void };
+type ListProps = { run: Run; moment: number; choose: (chosen: Chosen) => void };
 
-function List({ run, now, choose }: ListProps) {
+function List({ run, moment, choose }: ListProps) {
     const steps = useMemo(() => stepsOf(run), [run]);
     const list = useRef<HTMLOListElement>(null);
-    // Steps that have been made; another moment shows its own.
-    const [made, make] = useState({ now, done: stepsBy(steps, now) });
-    const done = made.now === now ? made.done : stepsBy(steps, now);
+    // Steps that have been made.
+    const [done, make] = useState(stepsBy(steps, run.moments[moment]?.time ?? 0));
     const go = (to: number) => {
         const next = Math.max(1, Math.min(steps.length, to));
-        make({ now, done: next });
+        make(next);
         choose({ step: steps[next - 1], when: `step ${whole(next)} of ${whole(steps.length)}` });
     };
     const first = Math.max(0, done - 1 - AROUND);
@@ -91,7 +90,7 @@ export function StepList(props: ListProps) {
     return (
         <details class="step-by-step" onToggle={(event) => open(event.currentTarget.open)}>
             <summary>Step by step</summary>
-            {isOpen && <List {...props} />}
+            {isOpen && <List key={props.moment} {...props} />}
         </details>
     );
 }

@@ -119,7 +119,9 @@ function Tree({
     const { run } = page;
     const { moment, other, measure, order } = question;
     const [wanted, want] = useKept<string>('search', '');
-    const [names, enlarge] = useState<string[]>([]);
+    // Frames that the reader has enlarged, one after the other; the last is.
+    const [history, setHistory] = useState<string[][]>([]);
+    const names = history.at(-1) ?? [];
     const [said, say] = useState<{ text: string; node: TreeNode } | null>(null);
     const [isText, showText] = useState(false);
     const top = useMemo(() => tree(run, question), [run, ...Object.values(question)]);
@@ -128,6 +130,11 @@ function Tree({
     // Another moment shows the same place.
     const path = pathIn(top, names);
     const last = path.at(-1);
+    const enlarge = (to: string[]) => {
+        const before = history.findIndex((each) => each.join('\n') === to.join('\n'));
+        setHistory(before >= 0 ? history.slice(0, before + 1) : to.length ? [...history, to] : []);
+    };
+    const back = () => setHistory(history.slice(0, -1));
     const isEmpty = !Math.max(top.now, top.before);
     const source = ({ frame }: TreeNode) => run.around(frame);
     return (
@@ -145,7 +152,7 @@ function Tree({
                         onInput={(event) => want(event.currentTarget.value)}
                     />
                     <output class="quiet">{problem || (pattern && !isEmpty && matchesIn(shown, pattern))}</output>
-                    <button type="button" disabled={!last} onClick={() => enlarge(path.slice(0, -1).map(({ name }) => name))}>
+                    <button type="button" disabled={!last} onClick={back}>
                         Zoom out
                     </button>
                     <button type="button" disabled={!last} onClick={() => enlarge([])}>
@@ -179,6 +186,7 @@ function Tree({
                         shown={shown}
                         names={path.map(({ name }) => name)}
                         enlarge={enlarge}
+                        back={back}
                         pattern={pattern}
                         source={source}
                         say={(text, node) => say({ text, node })}

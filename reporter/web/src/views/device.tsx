@@ -172,8 +172,8 @@ function View({ page }: { page: Page }) {
     const [said, say] = useState('');
     const [block, choose] = useState(-1);
     // A step is of the moment that it was chosen at.
-    const [walked, walk] = useState<(Chosen & { now: number }) | null>(null);
-    const at = walked?.now === now ? walked : null;
+    const [walked, walk] = useState<(Chosen & { moment: number }) | null>(null);
+    const at = walked?.moment === moment ? walked : null;
     const segments = useMemo(() => (at ? segmentsAfter(run, at.step.place) : segmentsAt(run, now)), [run, now, at]);
     return (
         <>
@@ -191,9 +191,9 @@ function View({ page }: { page: Page }) {
             {run.blocks.came.length > 0 && (
                 <StepList
                     run={run}
-                    now={now}
+                    moment={moment}
                     choose={(chosen) => {
-                        walk({ ...chosen, now });
+                        walk({ ...chosen, moment });
                         choose(chosen.step.block);
                     }}
                 />
