@@ -65,6 +65,14 @@ def test_a_command_that_is_none_is_named(machine: Machine) -> None:
     assert not (machine.checkout / "build").exists()
 
 
+def test_a_directory_that_no_library_is_loaded_from_is_refused_at_once(tmp_path: Path) -> None:
+    (tmp_path / "my files").mkdir()
+    machine = Machine(tmp_path / "my files")
+    done = machine.bootstrap("./bootstrap", "demo")
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (1, "", 1)
+    assert f'libraries from "{machine.checkout}": move the checkout' in done.stderr and not machine.asked.exists()
+
+
 def test_a_changed_configuration_file_stops_nothing(machine: Machine) -> None:
     done = machine.bootstrap("./bootstrap", "deps")
     assert done.returncode == 0, done.stdout + done.stderr
