@@ -12,7 +12,8 @@ from jmassif.render.words import GROUPS, OWNERS
 from tests.harness import ROOT
 
 RULES = [
-    line.split("#")[0].split() for line in (ROOT / "jmassif" / "stack" / "owners.rules").read_text("utf-8").splitlines()
+    line.split("#")[0].split()
+    for line in (ROOT / "jmassif" / "attribution" / "owners.rules").read_text("utf-8").splitlines()
 ]
 
 

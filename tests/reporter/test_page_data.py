@@ -289,7 +289,7 @@ def test_the_page_is_the_shell_filled_in_once(monkeypatch: Any, tmp_path: Path) 
     assert "default-src &#x27;none&#x27;" in policy and "sha256-" in policy
     assert heading == title == "&lt;/title&gt;&lt;script&gt;alert(1)&lt;/script&gt;{{data}}"
     assert (style, licences, script) == ("style {{data}}", "&lt;licence&gt;", "script")
-    assert "peak 233 MiB" in first
+    assert "Peak 233 MiB" in first
     assert re.fullmatch(r"[A-Za-z0-9+/=]+", data)
 
 

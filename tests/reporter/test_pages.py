@@ -36,12 +36,12 @@ def test_a_page_without_a_name_is_named_after_the_process_and_said_to_be_written
     done = jm_print("--format=html", trace)
     assert (done.status, done.out) == (0, "")
     assert done.err.startswith("jm_print: wrote jmassif.4711.html (") and done.err.count("\n") == 1
-    assert "peak 233 MiB" in Path("jmassif.4711.html").read_text(encoding="utf-8")
+    assert "Peak 233 MiB" in Path("jmassif.4711.html").read_text(encoding="utf-8")
 
 
 def test_standard_output_can_be_asked_for(trace: Path) -> None:
     done = jm_print("--format=html", "-o", "-", trace)
-    assert "peak 233 MiB" in done.out and not list(Path().glob("*.html"))
+    assert "Peak 233 MiB" in done.out and not list(Path().glob("*.html"))
 
 
 def test_a_named_page_is_written_without_a_word(trace: Path) -> None:
