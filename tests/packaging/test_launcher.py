@@ -195,7 +195,7 @@ def test_without_python_what_needs_it_gets_one_line(tmp_path: Path, subcommand: 
     one_line(done, 2, f"{subcommand} needs Python 3.6", "no-such-python")
 
 
-@pytest.mark.parametrize("name, text", [("jm_print", "peak 233 MiB"), ("jm_diff", "total ")])
+@pytest.mark.parametrize("name, text", [("jm_print", "Peak 233 MiB"), ("jm_diff", "total ")])
 def test_short_names_are_links_to_it(tmp_path: Path, name: str, text: str) -> None:
     link = short_name(installed(tmp_path / "there"), name)
     trace = small_training_run().save(tmp_path)
