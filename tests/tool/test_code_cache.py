@@ -658,6 +658,14 @@ def test_the_file_keeps_to_its_limit(tmp_path: Path) -> None:
     assert_same(again, [PYTHON, "-S", "-c", SCRIPT])
 
 
+def test_a_full_file_gives_way_to_a_program_that_finds_little_in_it(tmp_path: Path) -> None:
+    cached(["perl", "-e", "print join ',', sort map { sprintf '%x', $_ } 1..99"], tmp_path)
+    size = f"--code-cache-size={code_file(tmp_path).stat().st_size}"  # full
+    first = cached([PYTHON, "-S", "-c", SCRIPT], tmp_path, size)
+    assert counts(first).kept == 0 and not list(tmp_path.glob("*.code"))
+    assert counts(cached([PYTHON, "-S", "-c", SCRIPT], tmp_path, size)).kept > 0
+
+
 def test_files_of_other_builds_go_first(tmp_path: Path) -> None:
     cached([works()], tmp_path, "--vex-guest-max-insns=10")
     old = code_file(tmp_path)

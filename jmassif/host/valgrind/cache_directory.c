@@ -136,11 +136,6 @@ void jm_cache_remove(Int directory, const HChar *name)
     jm_kernel_call(__NR_unlinkat, directory, (UWord)name, 0, 0, 0);
 }
 
-Bool jm_cache_rename(Int directory, const HChar *from, const HChar *to)
-{
-    return jm_kernel_call(__NR_renameat, directory, (UWord)from, directory, (UWord)to, 0) == 0;
-}
-
 Long jm_cache_read(Int file, void *bytes, SizeT n, ULong offset)
 {
     SizeT done = 0;
@@ -164,11 +159,6 @@ static Bool is_allowed(ULong end)
     return VG_(getrlimit)(RLIMIT_FSIZE, &limit) != 0 || end <= limit.rlim_cur;
 }
 
-Bool jm_cache_write_at(Int file, const void *bytes, SizeT n, ULong offset)
-{
-    return is_allowed(offset + n) && jm_kernel_call(__NR_pwrite64, file, (UWord)bytes, n, offset, 0) == (Long)n;
-}
-
 Bool jm_cache_append(Int file, const CachePiece pieces[2], ULong *at)
 {
     struct vki_iovec parts[2] = {{(void *)pieces[0].bytes, pieces[0].n}, {(void *)pieces[1].bytes, pieces[1].n}};
@@ -182,12 +172,17 @@ Bool jm_cache_append(Int file, const CachePiece pieces[2], ULong *at)
     return True;
 }
 
+void jm_cache_note_use(Int file)
+{
+    jm_kernel_call(__NR_utimensat, file, 0, 0, 0, 0);
+}
+
 // ---- the limit of their size ---------------------------------------------------------------------------------
 
 typedef struct {
     HChar name[64];
     ULong n_bytes;
-    ULong used; // time of the last write, which a run makes to each file in use: in seconds
+    ULong used; // time of the last use, in seconds
 } File;
 
 static Bool ends_with(const HChar *name, const HChar *suffix)

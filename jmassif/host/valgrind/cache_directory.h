@@ -24,12 +24,13 @@ Int jm_cache_reopen(Int file, Int flags);
 // stays.
 void jm_cache_directory_trim(Int directory, const HChar *suffix, const HChar *kept, ULong limit);
 
+// Set the time of the file's last use to now.
+void jm_cache_note_use(Int file);
+
 void jm_cache_remove(Int directory, const HChar *name);
-Bool jm_cache_rename(Int directory, const HChar *from, const HChar *to);
 
 // Read `n` bytes, fewer at the file's end; a negative result is -errno.
 Long jm_cache_read(Int file, void *bytes, SizeT n, ULong offset);
-Bool jm_cache_write_at(Int file, const void *bytes, SizeT n, ULong offset);
 
 // Append both pieces to the file in one call, and set `*at` to their offset. False if they could not be written whole.
 typedef struct {

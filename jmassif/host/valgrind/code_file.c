@@ -7,8 +7,8 @@
 // copy.
 //
 // The file is not trusted: a batch or record that is truncated, damaged or of another key is skipped, and the next
-// batch is found by its magic number. Every batch has the time of its last use, the only field written in place; when
-// the file is full, the least recently used batches are dropped.
+// batch is found by its magic number. A full file is removed by a run that has no use for a quarter of it and could
+// fill half.
 
 #include "host/valgrind/code_file.h"
 #include "base/checksum.h"
@@ -30,8 +30,7 @@ typedef struct {
     ULong n_bytes; // including this header
     UInt n_records;
     UInt zero;
-    ULong checksum;  // covers the fields above and the entries
-    ULong last_used; // seconds since 1970
+    ULong checksum; // covers the fields above and the entries
 } BatchHeader;
 
 typedef struct {
@@ -53,6 +52,7 @@ static CodeKey key;
 static ULong limit_bytes;
 static Int file = -1;
 static Bool may_write;
+static UInt n_when_full; // records of a file that was full when it was opened, else 0
 static ULong file_bytes; // when last read or appended to
 
 static struct {
@@ -176,21 +176,6 @@ static void make_room(UInt for_entries)
 
 // ---- batches -------------------------------------------------------------------------------------------------
 
-typedef struct {
-    ULong start, n_bytes;
-    ULong last_used;
-    Bool is_used; // by this run
-} Batch;
-
-static XArray *batches; // of Batch, in the order of the file
-
-static ULong now(void)
-{
-    struct vki_timeval tv = {0, 0};
-    jm_kernel_call(__NR_gettimeofday, (UWord)&tv, 0, 0, 0, 0);
-    return tv.tv_sec;
-}
-
 static ULong header_checksum(const BatchHeader *header, const Entry *entries)
 {
     ULong sum = jm_checksum(header, offsetof(BatchHeader, checksum), key.words[1]);
@@ -243,12 +228,11 @@ static ULong after_batch(ULong start, const BatchHeader *header)
     return find_magic(start + sizeof *header);
 }
 
-// Find all batches; with `index`, add their records to the index.
-static void read_batches(Bool index)
+// Add the records of all batches to the index.
+static void read_batches(void)
 {
     struct vg_stat st;
     file_bytes = VG_(fstat)(file, &st) == 0 ? st.size : 0;
-    VG_(dropTailXA)(batches, VG_(sizeXA)(batches));
     Entry *entries = VG_(malloc)("jm.code", MAX_ENTRIES * sizeof *entries);
     for (ULong at = 0; at + sizeof(BatchHeader) < file_bytes && at < ~0u;) {
         BatchHeader header;
@@ -256,47 +240,12 @@ static void read_batches(Bool index)
             at = find_magic(at + 1);
             continue;
         }
-        const ULong next = after_batch(at, &header);
-        Batch batch = {at, next - at, header.last_used, False};
-        VG_(addToXA)(batches, &batch);
-        if (index) {
-            make_room(header.n_records);
-            for (UInt i = 0; i < header.n_records; i++)
-                insert((Entry){entries[i].tag, at + entries[i].at});
-        }
-        at = next;
+        make_room(header.n_records);
+        for (UInt i = 0; i < header.n_records; i++)
+            insert((Entry){entries[i].tag, at + entries[i].at});
+        at = after_batch(at, &header);
     }
     VG_(free)(entries);
-}
-
-// Find the batch that contains an offset; NULL if it is outside of all.
-static Batch *batch_at(ULong at)
-{
-    Word low = 0, high = VG_(sizeXA)(batches);
-    while (low < high) {
-        Word middle = (low + high) / 2;
-        Batch *batch = VG_(indexXA)(batches, middle);
-        if (at < batch->start)
-            high = middle;
-        else if (at >= batch->start + batch->n_bytes)
-            low = middle + 1;
-        else
-            return batch;
-    }
-    return NULL;
-}
-
-static void note_use(ULong at)
-{
-    static ULong start, end; // of the last batch noted
-    if (start <= at && at < end)
-        return;
-    Batch *batch = batch_at(at);
-    if (!batch)
-        return;
-    batch->is_used = True;
-    start = batch->start;
-    end = start + batch->n_bytes;
 }
 
 // ---- look-up -------------------------------------------------------------------------------------------------
@@ -330,7 +279,6 @@ static Bool is_next(Addr address)
 static const UChar *found(ULong at, const RecordHeader *header, const UChar *host, CodeRecord *record)
 {
     n.found++;
-    note_use(at);
     *record = header->record;
     next_at = at + bytes_of(record);
     return host;
@@ -385,7 +333,8 @@ void jm_code_file_add(const CodeRecord *record, const UChar *host)
         return;
     if (n_pending_bytes + n_bytes > PENDING_BYTES || front.header.n_records == MAX_ENTRIES)
         jm_code_file_flush();
-    if (file_bytes + n_pending_bytes + n_bytes > limit_bytes)
+    const SizeT front_bytes = sizeof front.header + (front.header.n_records + 1) * sizeof(Entry);
+    if (file_bytes + front_bytes + n_pending_bytes + n_bytes > limit_bytes)
         return;
     if (!pending)
         pending = VG_(malloc)("jm.code", PENDING_BYTES);
@@ -416,7 +365,6 @@ void jm_code_file_flush(void)
     for (UInt i = 0; i < header->n_records; i++)
         front.entries[i].at += front_bytes;
     header->checksum = header_checksum(header, front.entries);
-    header->last_used = now();
     const CachePiece pieces[2] = {{&front, front_bytes}, {pending, n_pending_bytes}};
     ULong at;
     may_write = jm_cache_append(file, pieces, &at);
@@ -427,76 +375,6 @@ void jm_code_file_flush(void)
             insert((Entry){front.entries[i].tag, at + front.entries[i].at});
     }
     forget_pending();
-}
-
-// ---- the limit -----------------------------------------------------------------------------------------------
-
-#define HOUR 3600 // seconds; often enough to separate used batches from unused ones
-
-// Write the time into each batch that this run has used.
-static void stamp(void)
-{
-    const ULong time = now();
-    Int out = -1;
-    for (Word i = 0; i < VG_(sizeXA)(batches); i++) {
-        const Batch *batch = VG_(indexXA)(batches, i);
-        if (!batch->is_used || batch->last_used + HOUR > time)
-            continue;
-        // Reopen the file: a write to one that is open for appending goes to its end, whatever its offset.
-        if (out < 0 && (out = jm_cache_reopen(file, VKI_O_WRONLY)) < 0)
-            return;
-        jm_cache_write_at(out, &time, sizeof time, batch->start + offsetof(BatchHeader, last_used));
-    }
-    if (out >= 0)
-        VG_(close)(out);
-}
-
-static Int latest_first(const void *a, const void *b)
-{
-    const Batch *first = a, *second = b;
-    return first->last_used > second->last_used ? -1 : first->last_used < second->last_used;
-}
-
-static Bool copy_batch(Int out, const Batch *batch, UChar *buffer)
-{
-    if (batch->n_bytes > 2 * PENDING_BYTES)
-        return True; // includes damaged data behind the batch: skip it
-
-    ULong at;
-    const CachePiece pieces[2] = {{buffer, batch->n_bytes}, {buffer, 0}};
-    return jm_cache_read(file, buffer, batch->n_bytes, batch->start) == (Long)batch->n_bytes &&
-           jm_cache_append(out, pieces, &at);
-}
-
-// Replace the file by one with the most recently used batches, and a quarter of the limit free. Processes that have the
-// old file open continue with it.
-static void shrink(Int directory, const HChar *name)
-{
-    HChar unfinished[sizeof key.hex + 8];
-    VG_(snprintf)(unfinished, sizeof unfinished, "%s.new", key.hex);
-    Int out = jm_cache_directory_file(directory, unfinished, VKI_O_CREAT | VKI_O_EXCL | VKI_O_WRONLY | VKI_O_APPEND);
-    if (out < 0) {
-        jm_cache_remove(directory, unfinished); // left by a killed process; if by a live one, a later run tries again
-        return;
-    }
-    stamp();
-    read_batches(False);
-    VG_(setCmpFnXA)(batches, latest_first);
-    VG_(sortXA)(batches);
-    UChar *buffer = VG_(malloc)("jm.code", 2 * PENDING_BYTES);
-    ULong sum = 0;
-    Bool is_whole = True;
-    for (Word i = 0; i < VG_(sizeXA)(batches) && is_whole; i++) {
-        const Batch *batch = VG_(indexXA)(batches, i);
-        if (sum + batch->n_bytes > limit_bytes / 4 * 3)
-            break;
-        sum += batch->n_bytes;
-        is_whole = copy_batch(out, batch, buffer);
-    }
-    VG_(free)(buffer);
-    VG_(close)(out);
-    if (!is_whole || !jm_cache_rename(directory, unfinished, name))
-        jm_cache_remove(directory, unfinished);
 }
 
 // ---- opening and closing -------------------------------------------------------------------------------------
@@ -523,8 +401,8 @@ Bool jm_code_file_open(const CodeKey *of, ULong limit)
     }
     if (file < 0)
         return False;
-    batches = VG_(newXA)(VG_(malloc), "jm.code", VG_(free), sizeof(Batch));
-    read_batches(True);
+    read_batches();
+    n_when_full = file_bytes > limit_bytes / 8 * 7 ? n_used : 0;
     return True;
 }
 
@@ -532,16 +410,15 @@ void jm_code_file_close(void)
 {
     if (file < 0)
         return;
-    const Bool has_grown = n.kept > 0;
+    const Int directory = jm_cache_directory();
+    HChar name[sizeof key.hex + 8];
+    name_of_file(name, sizeof name);
     jm_code_file_flush();
-    stamp();
-    if (has_grown) {
-        HChar name[sizeof key.hex + 8];
-        name_of_file(name, sizeof name);
-        if (file_bytes > limit_bytes / 8 * 7)
-            shrink(jm_cache_directory(), name);
-        jm_cache_directory_trim(jm_cache_directory(), SUFFIX, name, limit_bytes);
-    }
+    jm_cache_note_use(file);
+    if (n.found < n_when_full / 4 * 3 && n.missing > n_when_full / 2)
+        jm_cache_remove(directory, name);
+    if (n.kept > 0)
+        jm_cache_directory_trim(directory, SUFFIX, name, limit_bytes);
     VG_(close)(file);
     file = -1;
     may_write = False;
@@ -571,6 +448,4 @@ void jm_code_file_stats(void)
      n.refused, n.kept);
     jm_stats_row("jm.code", "kept translations", n_used,
                  (SizeT)n_slots * sizeof *slots + (pending ? PENDING_BYTES : 0));
-    jm_stats_row("jm.code", "batches of kept translations", batches ? VG_(sizeXA)(batches) : 0,
-                 batches ? VG_(sizeXA)(batches) * sizeof(Batch) : 0);
 }

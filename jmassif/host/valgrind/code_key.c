@@ -10,7 +10,7 @@
 #include "base/sha256.h"
 #include "base/text.h"
 
-#define FORMAT "jmassif-code 1"
+#define FORMAT "jmassif-code 2"
 
 // Globs of options that leave superblocks unchanged. (--stacks changes them, and so does --time-unit=i.)
 static const HChar *const harmless[] = {"--tool=*",
