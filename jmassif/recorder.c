@@ -32,6 +32,7 @@
 #include "host/host.h"
 #include "host/types.h"
 #include "ledger/account.h"
+#include "ledger/live_tensors.h"
 #include "machine/manifest.h"
 #include "pages/mappings.h"
 #include "pages/pages.h"
@@ -45,7 +46,6 @@
 #include "symbols/file_pages.h"
 #include "symbols/source.h"
 #include "symbols/symbol.h"
-#include "tensors/pending.h"
 #include "tensors/roles.h"
 #include "trace/trace.h"
 #include "unwind/code.h"
@@ -207,7 +207,7 @@ static void let_go(Bool in_full)
 
 // Additions to snapshots besides the ledger, in this order.
 static const SnapshotSource snapshot_sources[] = {
-    {.before = jm_torch_hear_roles_in_passing},
+    {.before = jm_torch_observe_roles_in_passing},
     {.before = jm_thread_hear_names},
     {.before = let_go},
     {jm_pages_sample, jm_pages_write_process, jm_pages_write, jm_pages_after_fork_in_child},
@@ -230,7 +230,7 @@ void event_started(void)
     jm_account_without_cache(host_environment("PYTORCH_NO_CUDA_MEMORY_CACHING") != NULL); // until PyTorch reads it
     jm_cuda_on_library_loaded(jm_pages_measure_scope);
     jm_exhaustion_on_event(jm_device_tell_reserves);
-    jm_pending_on_settled(jm_torch_hear_roles);
+    jm_live_tensors_on_settled(jm_torch_observe_roles);
     jm_pages_init();
     jm_driver_init();
     jm_trace_open();
@@ -246,12 +246,13 @@ void event_started(void)
 
 void event_print_statistics(void)
 {
-    static const TellStats modules[] = {jm_blocks_stats,     jm_slab_stats,    jm_heap_stats,          jm_stack_stats,
-                                        jm_unwind_stats,     jm_symbol_stats,  jm_account_stats,       jm_ledger_stats,
-                                        jm_python_stats,     jm_owner_stats,   jm_mappings_stats,      jm_driver_stats,
-                                        jm_scope_stats,      jm_region_stats,  jm_device_blocks_stats, jm_tensor_stats,
-                                        jm_exhaustion_stats, jm_pending_stats, jm_torch_stats,         jm_trace_stats,
-                                        jm_trace_file_stats, jm_source_stats,  host_statistics,        NULL};
+    static const TellStats modules[] = {
+        jm_blocks_stats,     jm_slab_stats,         jm_heap_stats,          jm_stack_stats,
+        jm_unwind_stats,     jm_symbol_stats,       jm_account_stats,       jm_ledger_stats,
+        jm_python_stats,     jm_owner_stats,        jm_mappings_stats,      jm_driver_stats,
+        jm_scope_stats,      jm_region_stats,       jm_device_blocks_stats, jm_tensor_stats,
+        jm_exhaustion_stats, jm_live_tensors_stats, jm_torch_stats,         jm_trace_stats,
+        jm_trace_file_stats, jm_source_stats,       host_statistics,        NULL};
     jm_stats_print(modules);
 }
 
@@ -282,7 +283,7 @@ static void print_next_step(const HChar *trace)
 Bool event_ended(void)
 {
     if (has_called_exit)
-        jm_pending_settle_all();
+        jm_live_tensors_settle_all();
     jm_snapshot_take(has_called_exit ? SNAPSHOT_EXIT : SNAPSHOT_SIGNAL);
     if (host_wants_statistics())
         event_print_statistics();

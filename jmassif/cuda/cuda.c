@@ -18,9 +18,9 @@
 #include "events/exhaustion.h"
 #include "events/snapshot.h"
 #include "host/host.h"
+#include "ledger/live_tensors.h"
 #include "stack/stack.h"
 #include "symbols/elf.h"
-#include "tensors/pending.h"
 #include "trace/trace.h"
 
 #include "preload/protocol.h"
@@ -153,7 +153,7 @@ static void enter(ThreadId tid, const CudaFunction *function, const UWord *words
     if (jm_calls_is(function, IS_REPORT))
         return;
     if (jm_calls_is(function, ENDS_PROGRAM) && n_ends_under_way++ == 0) {
-        jm_pending_settle(tid);
+        jm_live_tensors_settle(tid);
         jm_snapshot_take(SNAPSHOT_END);
     }
     jm_scope_enter(tid, scope_name(function, words), host_sp(tid), jm_calls_is(function, IS_TOLD));

@@ -16,7 +16,8 @@
 #include "events/snapshot.h"
 #include "host/host.h"
 #include "ledger/account.h"
-#include "tensors/pending.h"
+#include "ledger/block.h"
+#include "ledger/live_tensors.h"
 #include "trace/trace.h"
 
 // A mapping of cuMemCreate'd memory.
@@ -158,12 +159,16 @@ ULong jm_device_cached_bytes(void)
 
 // ---- blocks --------------------------------------------------------------------------------------------------
 
-static Bool move_block(Addr address, AccountId to)
+// For ledger/block.h, with the account that it has now.
+static MemoryBlock as_memory(const DeviceBlock *b, AccountId account)
 {
-    DeviceBlock *b = jm_device_block_find(SPACE_POINTER, address);
-    jm_assert(b);
-    b->account = to;
-    return True;
+    return (MemoryBlock){.address = b->key,
+                         .bytes = b->bytes,
+                         .backed = b->made,
+                         .account = account,
+                         .kind = b->kind,
+                         .is_traced = True,
+                         .is_handle = b->space != SPACE_POINTER};
 }
 
 DeviceBlock *jm_device_block_open(ThreadId tid, Space space, UWord key, Kind kind, ULong bytes)
@@ -173,14 +178,12 @@ DeviceBlock *jm_device_block_open(ThreadId tid, Space space, UWord key, Kind kin
         n_stale++;
         jm_device_block_close(tid, stale);
     }
-    Bool ignored;
-    NodeId node = jm_scope_capture(tid, &ignored);
     DeviceBlock *b = host_alloc_zeroed("jm.device_blocks", 1, sizeof *b);
     b->key = key;
     b->space = space;
     b->kind = kind;
     b->bytes = bytes;
-    b->account = ignored ? 0 : jm_account(node, kind);
+    b->account = jm_block_account(tid, kind);
     b->serial = ++serial;
     b->n_handles = 1;
     if (space == SPACE_POINTER)
@@ -190,19 +193,13 @@ DeviceBlock *jm_device_block_open(ThreadId tid, Space space, UWord key, Kind kin
     jm_map_add(table_of(space), b);
     if (kind == KIND_POOL)
         b->pool = jm_pool_guess(bytes);
-    ULong now = jm_clock_now();
-    if (b->account) {
-        // Managed memory gets pages when touched, and pinned memory may be the program's own pages, so both are carved
-        // only where an address matches.
-        Bool is_anywhere = kind != KIND_PINNED && kind != KIND_MANAGED;
-        b->made = jm_driver_carve(tid, &b->made_of, b->account, space == SPACE_POINTER ? key : 0, bytes, is_anywhere);
-        jm_ledger_credit(b->account, bytes - b->made);
-        b->born = jm_ledger_n_changes();
-        jm_scope_grow(tid, kind, bytes, 1);
-        jm_trace_block(now, key, bytes, b->account);
-        if (space == SPACE_POINTER && jm_account_is_tensor(b->account))
-            jm_pending_made(key, bytes, b->account, move_block);
-    }
+    // Managed memory gets pages when touched, and pinned memory may be the program's own pages, so both are carved only
+    // where an address matches.
+    Bool is_anywhere = kind != KIND_PINNED && kind != KIND_MANAGED;
+    b->made = jm_driver_carve(tid, &b->made_of, b->account, space == SPACE_POINTER ? key : 0, bytes, is_anywhere);
+    MemoryBlock memory = as_memory(b, b->account);
+    jm_block_born(tid, &memory);
+    b->born = jm_ledger_n_changes();
     jm_scope_mark_made(tid, kind);
     jm_snapshot_event();
     return b;
@@ -215,15 +212,13 @@ void jm_device_block_become_segment(DeviceBlock *b)
     OwnerId owner;
     if (!b->account || b->kind == KIND_POOL || jm_device_block_is_segment(b))
         return;
-    if (b->space == SPACE_POINTER)
-        jm_pending_forget(b->key);
+    MemoryBlock memory = as_memory(b, jm_live_tensor_forget(b->key, b->account));
     jm_ledger_describe(b->account, &node, &kind, &owner);
     AccountId cache = jm_account_owned(node, kind, JM_OWNER_CACHE);
-    jm_ledger_move(b->account, cache, b->bytes, b->born);
-    ULong now = jm_clock_now();
-    jm_trace_block_end(now, b->key, b->account);
-    jm_trace_block(now, b->key, b->bytes, cache);
-    b->account = cache;
+    jm_ledger_move(memory.account, cache, b->bytes, b->born);
+    jm_block_taken_back(&memory);
+    memory.account = b->account = cache;
+    jm_block_handed_out(&memory);
     if (is_cached(b))
         cached_bytes += b->bytes;
 }
@@ -242,38 +237,26 @@ static void forget_mappings(DeviceBlock *b)
     b->n_mappings = 0;
 }
 
-// Ends a block that has already left its table.
-static void end_block(ThreadId tid, DeviceBlock *b)
+void jm_device_block_close(ThreadId tid, DeviceBlock *b)
 {
+    AccountId account = b->space == SPACE_POINTER ? jm_live_tensor_end(tid, b->key, b->account) : b->account;
+    jm_map_remove(table_of(b->space), b->key);
+    jm_scope_mark_freed(tid);
     if (b->space == SPACE_POINTER)
         remove_range(b->key, b);
-    if (b->space == SPACE_POINTER && jm_account_is_tensor(b->account))
-        jm_pending_forget(b->key);
     if (b->n_mappings)
         forget_mappings(b);
     if (b->carved && carved_close)
         carved_close(b);
     if (is_cached(b))
         cached_bytes -= b->bytes;
-    if (b->account) {
-        ULong own = b->bytes - b->made + jm_driver_uncarve(tid, &b->made_of, b->account);
-        jm_ledger_debit(b->account, own);
-        jm_scope_grow(tid, b->kind, -(Long)b->bytes, -1);
-        jm_trace_block_end(jm_clock_now(), b->key, b->account);
-    }
+    b->made -= jm_driver_uncarve(tid, &b->made_of, account); // the rest goes back
+    MemoryBlock memory = as_memory(b, account);
+    jm_block_died(tid, &memory);
     if (b->pool)
         jm_pool_give_back(b->pool, b->bytes);
     host_free(b);
     jm_snapshot_event();
-}
-
-void jm_device_block_close(ThreadId tid, DeviceBlock *block)
-{
-    if (block->space == SPACE_POINTER && jm_account_is_tensor(block->account))
-        jm_pending_ends(tid, block->key);
-    jm_map_remove(table_of(block->space), block->key);
-    jm_scope_mark_freed(tid);
-    end_block(tid, block);
 }
 
 void jm_device_block_grow(ThreadId tid, DeviceBlock *block, ULong bytes)
@@ -281,8 +264,9 @@ void jm_device_block_grow(ThreadId tid, DeviceBlock *block, ULong bytes)
     if (bytes <= block->bytes || bytes >= JM_ADDRESS_SPACE || !block->account)
         return;
     ULong more = bytes - block->bytes;
-    ULong made = jm_driver_carve(tid, &block->made_of, block->account, block->key, more, True);
-    jm_ledger_adjust(block->account, more - made);
+    AccountId account = jm_live_tensor_account(block->key, block->account);
+    ULong made = jm_driver_carve(tid, &block->made_of, account, block->key, more, True);
+    jm_ledger_adjust(account, more - made);
     block->made += made;
     jm_scope_grow(tid, block->kind, more, 0);
     if (is_cached(block))

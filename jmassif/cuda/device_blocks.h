@@ -20,11 +20,11 @@ typedef struct DeviceBlock {
     Space space;
     Kind kind;
     ULong bytes;
-    AccountId account;
-    UWord context;  // 0: not known
-    UWord pool;     // 0: none, or not known
-    ULong serial;   // number of its allocation, ascending
-    UInt n_handles; // SPACE_VMM: live handles; of IPC imports: times opened
+    AccountId account; // at its creation (ledger/live_tensors.h)
+    UWord context;     // 0: not known
+    UWord pool;        // 0: none, or not known
+    ULong serial;      // number of its allocation, ascending
+    UInt n_handles;    // SPACE_VMM: live handles; of IPC imports: times opened
     UInt n_mappings;
     Carve *made_of; // its pieces of driver memory
     ULong made;     // bytes of these; the rest is credited directly

@@ -4,7 +4,6 @@
 // mapped one after another, so it is a list of parts.
 
 #include "cuda/tensor.h"
-#include "base/clock.h"
 #include "base/map.h"
 #include "base/stats.h"
 #include "calls/scope.h"
@@ -12,7 +11,8 @@
 #include "events/snapshot.h"
 #include "host/host.h"
 #include "ledger/account.h"
-#include "tensors/pending.h"
+#include "ledger/block.h"
+#include "ledger/live_tensors.h"
 #include "trace/trace.h"
 
 typedef struct {
@@ -105,33 +105,30 @@ static void discard(Tensor *t)
     host_free(t);
 }
 
+static MemoryBlock as_memory(const Tensor *t, AccountId account)
+{
+    return (MemoryBlock){.address = t->key, .bytes = t->bytes, .account = account, .is_traced = True};
+}
+
 // A tensor counts as one block, with its first part.
-static void hold_parts(Tensor *t)
+static void hold_parts(Tensor *t, AccountId account)
 {
     for (UInt i = 0; i < t->n_parts; i++) {
         Part *part = &t->parts[i];
-        jm_ledger_transfer(part->segment->account, t->account, part->bytes, i == 0);
+        jm_ledger_transfer(part->segment->account, account, part->bytes, i == 0);
         part->segment->carved += part->bytes;
     }
     live_bytes += t->bytes;
 }
 
-static void let_go_of_parts(Tensor *t)
+static void let_go_of_parts(Tensor *t, AccountId account)
 {
     for (UInt i = 0; i < t->n_parts; i++) {
         Part *part = &t->parts[i];
-        jm_ledger_transfer(t->account, part->segment->account, part->bytes, i == 0 ? -1 : 0);
+        jm_ledger_transfer(account, part->segment->account, part->bytes, i == 0 ? -1 : 0);
         part->segment->carved -= part->bytes;
     }
     live_bytes -= t->bytes;
-}
-
-static Bool move_tensor(Addr address, AccountId to)
-{
-    Tensor *t = jm_map_find(table(), address);
-    jm_assert(t);
-    t->account = to;
-    return True;
 }
 
 static void take(ThreadId tid, Tensor *t)
@@ -139,16 +136,18 @@ static void take(ThreadId tid, Tensor *t)
     Bool ignored;
     NodeId node = jm_scope_capture(tid, &ignored);
     t->account = jm_account_handed_out(node, t->parts[0].segment->kind);
-    hold_parts(t);
-    jm_trace_block(jm_clock_now(), t->key, t->bytes, t->account);
-    if (jm_account_is_tensor(t->account))
-        jm_pending_made(t->key, t->bytes, t->account, move_tensor);
+    hold_parts(t, t->account);
+    MemoryBlock memory = as_memory(t, t->account);
+    jm_block_handed_out(&memory);
 }
 
-static void give_back(Tensor *t)
+// The parts are back in their segments.
+static void end(Tensor *t, AccountId account)
 {
-    let_go_of_parts(t);
-    jm_trace_block_end(jm_clock_now(), t->key, t->account);
+    MemoryBlock memory = as_memory(t, account);
+    jm_block_taken_back(&memory);
+    jm_map_remove(table(), t->key);
+    discard(t);
 }
 
 static Bool has_part_in(const Tensor *t, const DeviceBlock *segment)
@@ -169,16 +168,15 @@ static void drop_from_segment(DeviceBlock *segment)
         Tensor *t = (Tensor *)all[i];
         if (!has_part_in(t, segment))
             continue;
-        let_go_of_parts(t);
+        AccountId account = jm_live_tensor_account(t->key, t->account);
+        let_go_of_parts(t, account);
         Bool is_inside = t->key >= segment->key && t->key < segment->key + segment->bytes;
         t->n_parts = 0;
         if (!is_inside && find_parts(t)) {
-            hold_parts(t);
+            hold_parts(t, account);
         } else {
-            jm_pending_forget(t->key);
-            jm_trace_block_end(jm_clock_now(), t->key, t->account);
-            jm_map_remove(table(), t->key);
-            discard(t);
+            jm_live_tensor_forget(t->key, t->account);
+            end(t, account);
         }
     }
     if (all)
@@ -216,11 +214,11 @@ void jm_tensor_report(ThreadId tid, const TensorReport *report)
             take(tid, t);
         }
     } else if (report->bytes < 0) {
-        jm_pending_ends(tid, report->address);
-        Tensor *t = jm_map_remove(table(), report->address);
+        Tensor *t = jm_map_find(table(), report->address);
         if (t) {
-            give_back(t);
-            discard(t);
+            AccountId account = jm_live_tensor_end(tid, t->key, t->account);
+            let_go_of_parts(t, account);
+            end(t, account);
         } else {
             counters.unknown_free += !report->is_exact;
         }

@@ -12,6 +12,7 @@
 #include "events/snapshot.h"
 #include "host/host.h"
 #include "ledger/account.h"
+#include "ledger/block.h"
 #include "trace/trace.h"
 
 struct DriverMemory {
@@ -40,6 +41,12 @@ static Array *floating; // of Carve *
 static UInt n_memories;
 static ULong n_uncovered; // blocks for which too little memory was found
 
+// For ledger/block.h, without the parts that are carved out of it.
+static MemoryBlock as_memory(const DriverMemory *m)
+{
+    return (MemoryBlock){.bytes = m->bytes - m->carved, .account = m->account, .kind = m->kind, .is_handle = True};
+}
+
 DriverMemory *jm_driver_memory_commit(ThreadId tid, Kind kind, ULong bytes)
 {
     Bool ignored;
@@ -57,10 +64,8 @@ DriverMemory *jm_driver_memory_commit(ThreadId tid, Kind kind, ULong bytes)
         newest->previous = m;
     newest = m;
     n_memories++;
-    if (m->account) {
-        jm_ledger_credit(m->account, bytes);
-        jm_scope_grow(tid, kind, bytes, 1);
-    }
+    MemoryBlock block = as_memory(m);
+    jm_block_born(tid, &block);
     jm_snapshot_event();
     return m;
 }
@@ -80,10 +85,8 @@ void jm_driver_memory_end(ThreadId tid, DriverMemory *m)
 {
     jm_driver_maps_forget(m);
     unlist(m);
-    if (m->account) {
-        jm_ledger_debit(m->account, m->bytes - m->carved);
-        jm_scope_grow(tid, m->kind, -(Long)(m->bytes - m->carved), -1);
-    }
+    MemoryBlock block = as_memory(m);
+    jm_block_died(tid, &block);
     m->has_ended = True;
     if (!m->n_carves)
         host_free(m);

@@ -214,21 +214,6 @@ Bool jm_blocks_take_custom(Addr address, Block *block)
     return True;
 }
 
-void jm_blocks_set_account(Addr address, AccountId account)
-{
-    SlabBlock small;
-    UInt *tag;
-    if (jm_slab_find(address, &small)) {
-        tag = small.tag;
-    } else {
-        Entry *e = find(address);
-        jm_assert(e);
-        tag = &e->tag;
-    }
-    jm_assert(account < CUSTOM_BIT);
-    *tag = account | (*tag & (RECORD_BIT | CUSTOM_BIT));
-}
-
 void jm_blocks_each_custom(void (*use)(Addr address, ULong bytes))
 {
     ULong left = n_custom;

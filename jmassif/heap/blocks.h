@@ -11,7 +11,8 @@
 
 typedef struct {
     ULong bytes;       // requested size
-    AccountId account; // 0: live but not recorded (--ignore-fn, or allocated by the recorder's own calls)
+    AccountId account; // at its creation (ledger/live_tensors.h); 0: live but not recorded (--ignore-fn, or allocated
+                       // by the recorder's own calls)
     Bool has_record;   // its allocation has a `+` record, so its free needs a `-`
     Bool is_custom;    // announced by a custom allocator; free() does not apply
     Bool is_small;     // in a slab
@@ -27,9 +28,6 @@ void jm_blocks_remove(Addr address);
 
 // Removes a block that a custom allocator announced at the address; False if there is none.
 Bool jm_blocks_take_custom(Addr address, Block *block);
-
-// The address must be a live block's.
-void jm_blocks_set_account(Addr address, AccountId account);
 
 // Calls `use` with each block that a custom allocator announced.
 void jm_blocks_each_custom(void (*use)(Addr address, ULong bytes));

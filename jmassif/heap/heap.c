@@ -10,13 +10,12 @@
 #include "base/per_thread.h"
 #include "base/stats.h"
 #include "base/text.h"
-#include "calls/scope.h"
 #include "events/exhaustion.h"
 #include "events/snapshot.h"
 #include "heap/blocks.h"
 #include "host/host.h"
-#include "ledger/account.h"
-#include "tensors/pending.h"
+#include "ledger/block.h"
+#include "ledger/live_tensors.h"
 #include "trace/trace.h"
 
 #include <errno.h>
@@ -73,119 +72,61 @@ ULong jm_heap_overhead(Addr address, const Block *block)
            (block->is_custom ? 0 : host_heap_usable(address, block->bytes, block->is_small) - block->bytes);
 }
 
-static AccountId account_now(ThreadId tid, Bool *ignored)
+// A block for ledger/block.h. `account` is its current one; `overhead` beyond its bytes.
+static inline MemoryBlock as_memory(Addr address, const Block *block, AccountId account, ULong overhead)
 {
-    NodeId node = jm_scope_capture(tid, ignored);
-    return *ignored ? 0 : jm_account(node, KIND_HEAP);
+    return (MemoryBlock){.address = address,
+                         .bytes = block->bytes,
+                         .overhead = overhead,
+                         .account = account,
+                         .kind = KIND_HEAP,
+                         .is_traced = block->has_record};
 }
 
-static Bool move_block(Addr address, AccountId to)
+static void died(ThreadId tid, Addr address, const Block *block, AccountId account, ULong overhead)
 {
-    Block block;
-    Bool is_found = jm_blocks_find(address, &block);
-    jm_assert(is_found);
-    jm_blocks_set_account(address, to);
-    return block.has_record;
-}
-
-// Call before a live block is freed or resized. Updates `block`: its account may change now.
-static inline void settle(ThreadId tid, Addr address, Block *block)
-{
-    if (jm_account_is_tensor(block->account)) {
-        Block now = *block;
-        jm_pending_ends(tid, address);
-        jm_blocks_find(address, &now);
-        block->account = now.account;
+    Addr *last = last_of(tid);
+    MemoryBlock memory = as_memory(address, block, account, overhead);
+    jm_block_died(tid, &memory);
+    if (*last == address) {
+        *last = 0;
+        if (account)
+            jm_ledger_count_temporary(account);
     }
+    jm_snapshot_event();
 }
-
-static void unrecord(ThreadId tid, Addr address, const Block *block, ULong overhead);
 
 // Drops a custom block that was never freed: its address is allocated again, so its end was not announced.
 static void forget_stale(ThreadId tid, Addr address)
 {
     Block stale;
-    if (!jm_blocks_take_custom(address, &stale))
-        return;
-    jm_pending_forget(address);
-    unrecord(tid, address, &stale, jm_options.heap_admin);
+    if (jm_blocks_take_custom(address, &stale))
+        died(tid, address, &stale, jm_live_tensor_forget(address, stale.account), jm_options.heap_admin);
 }
 
-// Fills in the account of `block`.
-static void record(ThreadId tid, Addr address, Block block)
+static void born(ThreadId tid, Addr address, Block block)
 {
-    Bool ignored;
     forget_stale(tid, address);
-    AccountId account = block.account = account_now(tid, &ignored);
-    if (account) {
-        jm_ledger_credit_both(account, block.bytes, jm_account_overhead(account), jm_heap_overhead(address, &block));
-        jm_scope_grow(tid, KIND_HEAP, block.bytes, 1);
-        if (wants_record(block.bytes)) {
-            block.has_record = True;
-            jm_trace_block(jm_clock_now(), address, block.bytes, account);
-        }
-    }
+    block.account = jm_block_account(tid, KIND_HEAP);
+    block.has_record = block.account && wants_record(block.bytes);
+    MemoryBlock memory = as_memory(address, &block, block.account, jm_heap_overhead(address, &block));
+    jm_block_born(tid, &memory);
     jm_blocks_add(address, block);
-    if (jm_account_is_tensor(account))
-        jm_pending_made(address, block.bytes, account, move_block);
     *last_of(tid) = address;
     jm_snapshot_event();
 }
 
-static void unrecord(ThreadId tid, Addr address, const Block *block, ULong overhead)
+// `now` has no account yet.
+static void moved(ThreadId tid, Addr from, const Block *block, ULong old_overhead, Addr to, Block now)
 {
-    Addr *last = last_of(tid);
-    if (block->account) {
-        jm_ledger_debit_both(block->account, block->bytes, jm_account_overhead(block->account), overhead);
-        jm_scope_grow(tid, KIND_HEAP, -(Long)block->bytes, -1);
-        if (*last == address)
-            jm_ledger_count_temporary(block->account);
-        if (block->has_record)
-            jm_trace_block_end(jm_clock_now(), address, block->account);
-    }
-    if (*last == address)
-        *last = 0;
-    jm_snapshot_event();
-}
-
-// Records a realloc. `now` has no account yet.
-static void rerecord(ThreadId tid, Addr from, const Block *block, ULong old_overhead, Addr to, Block now)
-{
-    Bool ignored;
-    AccountId account = account_now(tid, &ignored);
-    AccountId old_account = block->account;
-    Bool had_record = block->has_record;
-    SizeT bytes = now.bytes;
-    now.account = account;
-    now.has_record = False;
-    ULong new_overhead = jm_heap_overhead(to, &now);
+    MemoryBlock old = as_memory(from, block, jm_live_tensor_end(tid, from, block->account), old_overhead);
+    now.account = jm_block_account(tid, KIND_HEAP);
+    now.has_record = now.account && wants_record(now.bytes);
+    MemoryBlock fresh = as_memory(to, &now, now.account, jm_heap_overhead(to, &now));
     if (to != from)
         forget_stale(tid, to);
-    if (old_account && account) {
-        AccountId old_extra = jm_account_overhead(old_account), new_extra = jm_account_overhead(account);
-        // Shrink first: opposite changes must not look like a peak in between.
-        Bool heap_first = bytes < block->bytes;
-        if (heap_first)
-            jm_ledger_resize(old_account, block->bytes, account, bytes);
-        jm_ledger_resize(old_extra, old_overhead, new_extra, new_overhead);
-        if (!heap_first)
-            jm_ledger_resize(old_account, block->bytes, account, bytes);
-    } else if (old_account) {
-        jm_ledger_debit_both(old_account, block->bytes, jm_account_overhead(old_account), old_overhead);
-    } else if (account) {
-        jm_ledger_credit_both(account, bytes, jm_account_overhead(account), new_overhead);
-    }
-    jm_scope_grow(tid, KIND_HEAP, (Long)(account ? bytes : 0) - (Long)(old_account ? block->bytes : 0),
-                  (account ? 1 : 0) - (old_account ? 1 : 0));
-    if (had_record)
-        jm_trace_block_end(jm_clock_now(), from, old_account);
-    if (account && wants_record(bytes)) {
-        now.has_record = True;
-        jm_trace_block(jm_clock_now(), to, bytes, account);
-    }
+    jm_block_moved(tid, &old, &fresh);
     jm_blocks_add(to, now);
-    if (jm_account_is_tensor(account))
-        jm_pending_made(to, bytes, account, move_block);
     *last_of(tid) = to;
     jm_snapshot_event();
 }
@@ -195,26 +136,21 @@ static void rerecord(ThreadId tid, Addr from, const Block *block, ULong old_over
 void jm_heap_allocated(ThreadId tid, Addr address, Block block)
 {
     if (jm_options.heap)
-        record(tid, address, block);
+        born(tid, address, block);
     else
         jm_blocks_add(address, block);
 }
 
-void jm_heap_freeing(ThreadId tid, Addr address, Block *block)
+void jm_heap_freed(ThreadId tid, Addr address, const Block *block)
 {
-    settle(tid, address, block);
-    unrecord(tid, address, block, block->account ? jm_heap_overhead(address, block) : 0);
-}
-
-void jm_heap_moving(ThreadId tid, Addr from, Block *block)
-{
-    settle(tid, from, block);
+    died(tid, address, block, jm_live_tensor_end(tid, address, block->account),
+         block->account ? jm_heap_overhead(address, block) : 0);
 }
 
 void jm_heap_moved(ThreadId tid, Addr from, const Block *block, ULong old_overhead, Addr to, Block now)
 {
     if (jm_options.heap)
-        rerecord(tid, from, block, old_overhead, to, now);
+        moved(tid, from, block, old_overhead, to, now);
     else
         jm_blocks_add(to, now);
 }
@@ -260,7 +196,7 @@ void jm_heap_malloclike(ThreadId tid, Addr address, SizeT bytes)
     // A custom block at the start of a malloc block is part of it and not recorded. One announced twice is replaced.
     if (jm_blocks_find(address, &known) && !known.is_custom)
         return;
-    record(tid, address, (Block){.bytes = bytes, .is_custom = True});
+    born(tid, address, (Block){.bytes = bytes, .is_custom = True});
 }
 
 void jm_heap_resize_in_place(ThreadId tid, Addr address, SizeT new_bytes)
@@ -272,9 +208,8 @@ void jm_heap_resize_in_place(ThreadId tid, Addr address, SizeT new_bytes)
     }
     if (!block.is_custom || is_absurd(address, new_bytes))
         return;
-    settle(tid, address, &block);
     jm_blocks_remove(address);
-    rerecord(tid, address, &block, jm_options.heap_admin, address, (Block){.bytes = new_bytes, .is_custom = True});
+    moved(tid, address, &block, jm_options.heap_admin, address, (Block){.bytes = new_bytes, .is_custom = True});
 }
 
 void jm_heap_freelike(ThreadId tid, Addr address)
@@ -288,9 +223,8 @@ void jm_heap_freelike(ThreadId tid, Addr address)
     }
     if (!block.is_custom)
         return;
-    settle(tid, address, &block);
     jm_blocks_remove(address);
-    unrecord(tid, address, &block, jm_options.heap_admin);
+    died(tid, address, &block, jm_live_tensor_end(tid, address, block.account), jm_options.heap_admin);
 }
 
 // ---- the rest ------------------------------------------------------------------------------------------------

@@ -11,12 +11,11 @@
 // A block was allocated. `block` has no account yet.
 void jm_heap_allocated(ThreadId tid, Addr address, Block block);
 
-// A block that jm_blocks_find has found will be freed; the host removes it afterwards.
-void jm_heap_freeing(ThreadId tid, Addr address, Block *block);
+// A block is freed. The host then removes it from the table.
+void jm_heap_freed(ThreadId tid, Addr address, const Block *block);
 
-// A block moves or changes its size: before the host removes it, and after. `old_overhead` is jm_heap_overhead of the
-// block before anything changes; `now` has no account yet.
-void jm_heap_moving(ThreadId tid, Addr from, Block *block);
+// A block has moved or changed its size, and the host has removed the old one from the table. `old_overhead` is
+// jm_heap_overhead of the block before anything changed; `now` has no account yet.
 void jm_heap_moved(ThreadId tid, Addr from, const Block *block, ULong old_overhead, Addr to, Block now);
 
 // Bytes that a block takes beyond its requested size.

@@ -16,10 +16,10 @@
 #include "host/host.h"
 #include "ledger/account.h"
 #include "ledger/ledger.h"
+#include "ledger/live_tensors.h"
 #include "machine/manifest.h"
 #include "pages/pages.h"
 #include "requests/nvtx.h"
-#include "tensors/pending.h"
 #include "trace/trace.h"
 
 #include "jmassif.h"
@@ -139,7 +139,7 @@ static void asked_for_variable(UWord name_at, UWord value_at)
 
 static void set_mark(ThreadId tid, UWord text_at, Bool begins_stage)
 {
-    jm_pending_settle(tid);
+    jm_live_tensors_settle(tid);
     jm_trace_mark(jm_clock_now(), jm_trace_string(request_text(text_at)));
     jm_snapshot_take(SNAPSHOT_MARK); // writes the peaks so far
     if (begins_stage) {
@@ -154,7 +154,7 @@ static void read_usage(ThreadId tid, UWord array)
         return;
     static const PeakId peaks[] = {PEAK_HOST, PEAK_DEVICE, PEAK_TOTAL};
     UWord *bytes = (UWord *)array;
-    jm_pending_settle(tid);
+    jm_live_tensors_settle(tid);
     jm_pages_sample(True);
     bytes[0] = jm_ledger_total(SIDE_HOST);
     bytes[1] = jm_ledger_total(SIDE_DEVICE);
@@ -189,7 +189,7 @@ Bool jm_client_handle_request(ThreadId tid, UWord *args, UWord *result)
     *result = 0;
     switch (args[0]) {
     case JMASSIF_REQUEST_SNAPSHOT:
-        jm_pending_settle(tid);
+        jm_live_tensors_settle(tid);
         jm_snapshot_take(SNAPSHOT_REQUEST);
         return True;
     case JMASSIF_REQUEST_MARK:

@@ -9,8 +9,8 @@
 #include "tensors/roles.h"
 #include "base/clock.h"
 #include "base/stats.h"
+#include "ledger/live_tensors.h"
 #include "python/objects.h"
-#include "tensors/pending.h"
 #include "tensors/torch_layout.h"
 
 // Classes that give tensors a role, as bits.
@@ -70,63 +70,63 @@ static Bool is_tensor(Addr object)
     return type && (class_of(type) & IS_TENSOR);
 }
 
-static void hear(const TorchTensor *tensor, HeardRole role)
+static void observe(const TorchTensor *tensor, ObservedRole role)
 {
-    Bool is_found = jm_pending_hear(tensor->data, role);
+    Bool is_found = jm_live_tensor_observed(tensor->data, role);
     if (!is_found && (!tensor->has_storage || (tensor->is_cuda && tensor->data)))
         hidden |= 1u << role;
 }
 
-static void hear_tensor(Addr object, HeardRole role)
+static void observe_tensor(Addr object, ObservedRole role)
 {
     TorchTensor tensor;
     Addr impl = jm_torch_impl(object);
     if (!impl)
         return;
     jm_torch_read(impl, &tensor);
-    hear(&tensor, role);
+    observe(&tensor, role);
 }
 
 // Containers are searched to this depth: an optimizer's state is a dictionary by parameter, and some keep lists in it.
 #define MAX_DEPTH 5
 
 typedef struct {
-    HeardRole role;
+    ObservedRole role;
     UInt depth;
 } Search;
 
-static void hear_all(Addr object, void *context)
+static void observe_all(Addr object, void *context)
 {
     const Search *search = context;
     if (is_tensor(object)) {
-        hear_tensor(object, search->role);
+        observe_tensor(object, search->role);
     } else if (search->depth < MAX_DEPTH) {
         Search inside = {search->role, search->depth + 1};
-        jm_python_each_value(object, hear_all, &inside);
+        jm_python_each_value(object, observe_all, &inside);
     }
 }
 
-static void hear_module(Addr module)
+static void observe_module(Addr module)
 {
-    Search search = {HEARD_PARAMETER, MAX_DEPTH - 1};
-    hear_all(jm_python_attribute(module, "_parameters"), &search);
-    hear_all(jm_python_attribute(module, "_buffers"), &search);
+    Search search = {OBSERVED_PARAMETER, MAX_DEPTH - 1};
+    observe_all(jm_python_attribute(module, "_parameters"), &search);
+    observe_all(jm_python_attribute(module, "_buffers"), &search);
 }
 
-static void hear_group(Addr group, void *context)
+static void observe_group(Addr group, void *context)
 {
-    Search search = {HEARD_PARAMETER, 0};
-    hear_all(jm_python_item(group, "params"), &search);
+    Search search = {OBSERVED_PARAMETER, 0};
+    observe_all(jm_python_item(group, "params"), &search);
 }
 
-static void hear_optimizer(Addr optimizer)
+static void observe_optimizer(Addr optimizer)
 {
-    Search search = {HEARD_OPTIMIZER, 0};
-    hear_all(jm_python_attribute(optimizer, "state"), &search);
-    jm_python_each_value(jm_python_attribute(optimizer, "param_groups"), hear_group, NULL);
+    Search search = {OBSERVED_OPTIMIZER, 0};
+    observe_all(jm_python_attribute(optimizer, "state"), &search);
+    jm_python_each_value(jm_python_attribute(optimizer, "param_groups"), observe_group, NULL);
 }
 
-static void hear_own(Addr object, Bool is_parameter)
+static void observe_own(Addr object, Bool is_parameter)
 {
     TorchTensor tensor, gradient;
     Addr impl = jm_torch_impl(object);
@@ -134,29 +134,29 @@ static void hear_own(Addr object, Bool is_parameter)
         return;
     jm_torch_read(impl, &tensor);
     if (is_parameter)
-        hear(&tensor, HEARD_PARAMETER);
+        observe(&tensor, OBSERVED_PARAMETER);
     else if (tensor.is_leaf)
-        jm_pending_hear(tensor.data, HEARD_LEAF);
+        jm_live_tensor_observed(tensor.data, OBSERVED_LEAF);
     if (tensor.gradient) {
         jm_torch_read(tensor.gradient, &gradient);
-        hear(&gradient, HEARD_GRADIENT);
+        observe(&gradient, OBSERVED_GRADIENT);
     }
 }
 
 // Set when a walk has seen a class of PyTorch. Otherwise rules stay in force, as in a program with another framework.
 static Bool is_torch;
 
-static void hear_object(Addr object, Addr type)
+static void observe_object(Addr object, Addr type)
 {
     n_seen++;
     UInt bits = class_of(type);
     is_torch |= bits != 0;
     if (bits & IS_TENSOR)
-        hear_own(object, (bits & IS_PARAMETER) != 0);
+        observe_own(object, (bits & IS_PARAMETER) != 0);
     if (bits & IS_MODULE)
-        hear_module(object);
+        observe_module(object);
     if (bits & IS_OPTIMIZER)
-        hear_optimizer(object);
+        observe_optimizer(object);
     if (bits & IS_SCRIPT)
         hidden = ~0u;
 }
@@ -166,26 +166,26 @@ static void walk(Bool is_all)
     hidden = 0;
     is_torch = False;
     n_walks++;
-    n_tensors_then = jm_pending_n_made();
-    jm_pending_hear_begin();
-    Bool is_there = jm_python_each_object(hear_object);
-    jm_pending_hear_end(is_there && is_all && is_torch ? ~hidden : 0);
+    n_tensors_then = jm_live_tensors_n_created();
+    jm_live_tensors_observe_begin();
+    Bool is_there = jm_python_each_object(observe_object);
+    jm_live_tensors_observe_end(is_there && is_all && is_torch ? ~hidden : 0);
 }
 
-void jm_torch_hear_roles(void)
+void jm_torch_observe_roles(void)
 {
-    if (jm_pending_has_tensors())
+    if (jm_live_tensors_n())
         walk(True);
 }
 
 // Walks in passing may take 1/SHARE of the run.
 #define SHARE 50
 
-void jm_torch_hear_roles_in_passing(Bool in_full)
+void jm_torch_observe_roles_in_passing(Bool in_full)
 {
     static ULong taken_ms;
     const ULong now = jm_clock_ms();
-    if (!jm_pending_has_tensors() || taken_ms > now / SHARE || n_tensors_then == jm_pending_n_made())
+    if (jm_live_tensors_n() == 0 || taken_ms > now / SHARE || n_tensors_then == jm_live_tensors_n_created())
         return;
     walk(False);
     taken_ms += 1 + jm_clock_ms() - now;

@@ -12,11 +12,11 @@
 #include "host/types.h"
 
 // Walks the objects at a mark, a requested snapshot or the program's end. Roles that are not observed are withdrawn.
-void jm_torch_hear_roles(void);
+void jm_torch_observe_roles(void);
 
 // Walks the objects at other snapshots, if walks have cost little of the run so far. Withdraws no role: an object may
 // get its role later.
-void jm_torch_hear_roles_in_passing(Bool in_full);
+void jm_torch_observe_roles_in_passing(Bool in_full);
 
 void jm_torch_stats(void); // rows for --stats=yes
 

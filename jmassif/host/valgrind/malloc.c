@@ -123,7 +123,7 @@ static void release(ThreadId tid, void *p)
         jm_heap_unknown_free((Addr)p);
         return;
     }
-    jm_heap_freeing(tid, (Addr)p, &block);
+    jm_heap_freed(tid, (Addr)p, &block);
     give_back_memory(p);
 }
 
@@ -210,7 +210,6 @@ static void *on_realloc(ThreadId tid, void *p, SizeT bytes)
     // Copy all usable bytes: programs write to all that malloc_usable_size promises.
     if (to != p)
         memcpy(to, p, bytes < old_usable ? bytes : old_usable);
-    jm_heap_moving(tid, (Addr)p, &block);
     if (to != p)
         give_back_memory(p);
     else
