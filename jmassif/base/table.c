@@ -25,7 +25,7 @@ void jm_table_drop_last(Table *t)
     t->n--;
 }
 
-void jm_index_grow(Index *x, ULong (*hash_of)(UInt entry))
+void jm_index_grow(Index *x)
 {
     UInt old_capacity = x->slots ? x->mask + 1 : 0;
     UInt *old = x->slots;
@@ -33,14 +33,9 @@ void jm_index_grow(Index *x, ULong (*hash_of)(UInt entry))
     x->slots = host_alloc_zeroed(x->name, capacity, sizeof *x->slots);
     x->mask = capacity - 1;
     x->limit = capacity / 4 * 3; // beyond it linear probing slows down
-    for (UInt i = 0; i < old_capacity; i++) {
-        if (old[i] == 0)
-            continue;
-        UInt at = (UInt)hash_of(old[i]) & x->mask;
-        while (x->slots[at])
-            at = (at + 1) & x->mask;
-        x->slots[at] = old[i];
-    }
+    for (UInt i = 0; i < old_capacity; i++)
+        if (old[i])
+            *JM_INDEX_FIND(x, x->hash_of(old[i]), other, False) = old[i];
     if (old)
         host_free(old);
 }

@@ -38,24 +38,47 @@ static inline void *jm_table_at(const Table *t, UInt i)
 // Hash index: 64-bit hashes to record numbers, open addressing, 4 bytes per slot. The caller compares keys.
 typedef struct {
     const HChar *name;
-    UInt *slots; // 0: free
-    UInt mask;   // capacity - 1
+    ULong (*hash_of)(UInt entry); // computes an entry's hash again, when the index grows
+    UInt *slots;                  // 0: free
+    UInt mask;                    // capacity - 1
     UInt used;
     UInt limit; // grows when `used` reaches it
 } Index;
 
-#define JM_INDEX(name)                                                                                                 \
+#define JM_INDEX(name, hash_of)                                                                                        \
     {                                                                                                                  \
-        (name), NULL, 0, 0, 0                                                                                          \
+        (name), (hash_of), NULL, 0, 0, 0                                                                               \
     }
 
-// Double the index. `hash_of` recomputes the hash of an entry.
-void jm_index_grow(Index *x, ULong (*hash_of)(UInt entry));
+void jm_index_grow(Index *x);
 
-static inline void jm_index_reserve(Index *x, ULong (*hash_of)(UInt entry))
+static inline UInt *jm_index_begin(Index *x, ULong hash)
 {
     if (x->used >= x->limit)
-        jm_index_grow(x, hash_of);
+        jm_index_grow(x);
+    return &x->slots[(UInt)hash & x->mask];
+}
+
+static inline UInt *jm_index_next(const Index *x, UInt *slot)
+{
+    return &x->slots[(slot - x->slots + 1) & x->mask];
+}
+
+// The slot of the entry with this hash for which the expression `is_same` holds; `entry` is its variable. A free slot,
+// which is 0, if there is none: fill it by jm_index_put, before the next look-up. A macro, so that the comparison is
+// inline.
+#define JM_INDEX_FIND(x, hash, entry, is_same)                                                                         \
+    ({                                                                                                                 \
+        UInt *slot_ = jm_index_begin(x, hash);                                                                         \
+        for (UInt entry; (entry = *slot_) != 0 && !(is_same);)                                                         \
+            slot_ = jm_index_next(x, slot_);                                                                           \
+        slot_;                                                                                                         \
+    })
+
+static inline UInt jm_index_put(Index *x, UInt *slot, UInt entry)
+{
+    x->used++;
+    return *slot = entry;
 }
 
 // Map a key to one of 2^bits slots: multiplicative hashing by the golden ratio (Knuth). Weaker than jm_hash, but a

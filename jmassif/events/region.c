@@ -34,7 +34,6 @@ typedef struct {
 } Open;
 
 static Table names = JM_TABLE("jm.region", Name);
-static Index name_index = JM_INDEX("jm.region");
 static Name unnamed; // regions with names beyond MAX_NAMES
 
 static Name *name_at(RegionName id)
@@ -52,21 +51,17 @@ static ULong name_hash_of(UInt id)
     return name_at(id)->hash;
 }
 
+static Index name_index = JM_INDEX("jm.region", name_hash_of);
+
 RegionName jm_region_name(const HChar *text)
 {
     ULong hash = jm_trace_text_hash(text);
-    jm_index_reserve(&name_index, name_hash_of);
-    UInt slot = (UInt)hash & name_index.mask;
-    for (; name_index.slots[slot]; slot = (slot + 1) & name_index.mask)
-        if (name_hash_of(name_index.slots[slot]) == hash)
-            return name_index.slots[slot];
-    if (names.n > MAX_NAMES)
-        return 0;
-    RegionName id = jm_table_add(&names);
+    UInt *slot = JM_INDEX_FIND(&name_index, hash, id, name_at(id)->hash == hash);
+    if (*slot || names.n > MAX_NAMES)
+        return *slot;
+    RegionName id = jm_index_put(&name_index, slot, jm_table_add(&names));
     name_at(id)->hash = hash;
     name_at(id)->string = jm_trace_string(text);
-    name_index.slots[slot] = id;
-    name_index.used++;
     return id;
 }
 

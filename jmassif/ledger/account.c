@@ -11,7 +11,6 @@
 #include "host/host.h"
 #include "trace/trace.h"
 
-static Index account_index = JM_INDEX("jm.account");
 static NodeId newest; // newest node with an account
 static AccountId overhead_of_owner[256];
 static UInt n_own;
@@ -50,6 +49,8 @@ static ULong account_hash_of(UInt id)
     return key_hash(node, kind, owner);
 }
 
+static Index account_index = JM_INDEX("jm.account", account_hash_of);
+
 static const HChar *stacks_role(NodeId node)
 {
     RoleId role = jm_stack_role(node);
@@ -59,21 +60,16 @@ static const HChar *stacks_role(NodeId node)
 // `owner` is as in the key (key_owner).
 static AccountId find_or_open(NodeId node, Kind kind, OwnerId owner)
 {
-    jm_index_reserve(&account_index, account_hash_of);
-    UInt slot = (UInt)key_hash(node, kind, owner) & account_index.mask;
     const Bool is_known = node <= newest;
-    while (account_index.slots[slot]) {
-        AccountId id = account_index.slots[slot];
-        if (is_known && jm_ledger_is(id, node, kind) && key_owner(kind, jm_ledger_owner(id)) == owner)
-            return id;
-        slot = (slot + 1) & account_index.mask;
-    }
+    UInt *slot =
+        JM_INDEX_FIND(&account_index, key_hash(node, kind, owner), id,
+                      is_known && jm_ledger_is(id, node, kind) && key_owner(kind, jm_ledger_owner(id)) == owner);
+    if (*slot)
+        return *slot;
     if (owner == STACKS_OWN)
         owner = jm_stack_host_owner(node);
     newest = is_known ? newest : node;
-    AccountId id = jm_ledger_open(node, kind, owner);
-    account_index.slots[slot] = id;
-    account_index.used++;
+    AccountId id = jm_index_put(&account_index, slot, jm_ledger_open(node, kind, owner));
     n_own += jm_text_equal(jm_owner_group(owner), "yours");
     jm_trace_account(id, node, kind, owner, jm_owner_name(owner));
     if (owner == JM_OWNER_TENSOR)

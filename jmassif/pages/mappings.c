@@ -21,10 +21,9 @@
 #include "symbols/symbol.h"
 
 static Table holders = JM_TABLE("jm.pages.holder", Holder);
-static Index holder_index = JM_INDEX("jm.pages.holder"); // key: account
-static Array *pieces;                                    // Pieces in order of address
-static Addr main_stack_end;                              // 0: unknown so far
-static Bool has_started;                                 // the program runs: later mappings are its own
+static Array *pieces;       // Pieces in order of address
+static Addr main_stack_end; // 0: unknown so far
+static Bool has_started;    // the program runs: later mappings are its own
 
 Word jm_pieces_n(void)
 {
@@ -53,22 +52,17 @@ static ULong holder_hash_of(UInt id)
     return jm_hash(jm_holder_at(id)->account);
 }
 
+static Index holder_index = JM_INDEX("jm.pages.holder", holder_hash_of);
+
 static UInt holder_of(AccountId account, Bool is_object)
 {
-    jm_index_reserve(&holder_index, holder_hash_of);
-    UInt slot = (UInt)jm_hash(account) & holder_index.mask;
-    while (holder_index.slots[slot]) {
-        UInt id = holder_index.slots[slot];
-        if (jm_holder_at(id)->account == account)
-            return id;
-        slot = (slot + 1) & holder_index.mask;
+    UInt *slot = JM_INDEX_FIND(&holder_index, jm_hash(account), id, jm_holder_at(id)->account == account);
+    if (!*slot) {
+        UInt id = jm_index_put(&holder_index, slot, jm_table_add(&holders));
+        jm_holder_at(id)->account = account;
+        jm_holder_at(id)->is_object = is_object;
     }
-    UInt id = jm_table_add(&holders);
-    jm_holder_at(id)->account = account;
-    jm_holder_at(id)->is_object = is_object;
-    holder_index.slots[slot] = id;
-    holder_index.used++;
-    return id;
+    return *slot;
 }
 
 static Bool begins_with(const HChar *text, const HChar *prefix)

@@ -185,18 +185,23 @@ typedef struct {
 } KnownCode;
 
 static Table known_code = JM_TABLE("jm.python", KnownCode);
-static Index known_code_index = JM_INDEX("jm.python");
 
 static ULong code_hash(Addr code, Int at)
 {
     return jm_hash(code + ((ULong)(UInt)at << 40));
 }
 
+static inline KnownCode *known_code_at(UInt id)
+{
+    return jm_table_at(&known_code, id);
+}
+
 static ULong known_code_hash_of(UInt id)
 {
-    const KnownCode *k = jm_table_at(&known_code, id);
-    return code_hash(k->code, k->at);
+    return code_hash(known_code_at(id)->code, known_code_at(id)->at);
 }
+
+static Index known_code_index = JM_INDEX("jm.python", known_code_hash_of);
 
 static FrameId make_frame(const CodeHead *h, Int at)
 {
@@ -215,26 +220,12 @@ static FrameId make_frame(const CodeHead *h, Int at)
 
 static FrameId find_frame(Addr code, Int at, const CodeHead *h)
 {
-    jm_index_reserve(&known_code_index, known_code_hash_of);
-    UInt slot = (UInt)code_hash(code, at) & known_code_index.mask;
-    KnownCode *k = NULL;
-    while (known_code_index.slots[slot]) {
-        KnownCode *other = jm_table_at(&known_code, known_code_index.slots[slot]);
-        if (other->code == code && other->at == at) {
-            if (other->mark == h->mark)
-                return other->frame;
-            k = other; // stale: replace it
-            break;
-        }
-        slot = (slot + 1) & known_code_index.mask;
-    }
-    if (!k) {
-        UInt id = jm_table_add(&known_code);
-        k = jm_table_at(&known_code, id);
-        known_code_index.slots[slot] = id;
-        known_code_index.used++;
-    }
-    *k = (KnownCode){code, at, make_frame(h, at), h->mark};
+    UInt *slot = JM_INDEX_FIND(&known_code_index, code_hash(code, at), id,
+                               known_code_at(id)->code == code && known_code_at(id)->at == at);
+    const Bool is_new = !*slot;
+    KnownCode *k = known_code_at(is_new ? jm_index_put(&known_code_index, slot, jm_table_add(&known_code)) : *slot);
+    if (is_new || k->mark != h->mark) // another code object was there before
+        *k = (KnownCode){code, at, make_frame(h, at), h->mark};
     return k->frame;
 }
 

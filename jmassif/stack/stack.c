@@ -45,7 +45,6 @@ typedef struct {
 
 static Table nodes = JM_TABLE("jm.node", Node);
 static Table branches = JM_TABLE("jm.branch", Branch);
-static Index branch_index = JM_INDEX("jm.branch");
 static ULong n_completed;
 
 // ---- the trie ------------------------------------------------------------------------------------------------
@@ -70,6 +69,8 @@ static ULong branch_hash_of(UInt i)
     return branch_hash(branch_at(i)->parent, branch_at(i)->frame);
 }
 
+static Index branch_index = JM_INDEX("jm.branch", branch_hash_of);
+
 static NodeId add_node(NodeId parent, FrameId frame, Node content)
 {
     NodeId id = jm_table_add(&nodes);
@@ -85,19 +86,13 @@ static NodeId child(NodeId parent, FrameId frame)
         return add_node(parent, frame, frame);
     if (node_at(next) == frame)
         return next;
-    jm_index_reserve(&branch_index, branch_hash_of);
-    UInt slot = (UInt)branch_hash(parent, frame) & branch_index.mask;
-    while (branch_index.slots[slot]) {
-        const Branch *b = branch_at(branch_index.slots[slot]);
-        if (b->parent == parent && b->frame == frame)
-            return b->node;
-        slot = (slot + 1) & branch_index.mask;
-    }
-    UInt i = jm_table_add(&branches);
+    UInt *slot = JM_INDEX_FIND(&branch_index, branch_hash(parent, frame), i,
+                               branch_at(i)->parent == parent && branch_at(i)->frame == frame);
+    if (*slot)
+        return branch_at(*slot)->node;
+    UInt i = jm_index_put(&branch_index, slot, jm_table_add(&branches));
     NodeId id = add_node(parent, frame, BRANCH_BIT | i);
     *branch_at(i) = (Branch){id, parent, frame};
-    branch_index.slots[slot] = i;
-    branch_index.used++;
     return id;
 }
 

@@ -36,17 +36,27 @@ typedef struct {
 } CodeObject;
 
 static Table locations = JM_TABLE("jm.location", Location);
-static Index location_index = JM_INDEX("jm.location");
 static Table frames = JM_TABLE("jm.frame", Frame);
-static Index frame_index = JM_INDEX("jm.frame");
 static UInt n_inlined; // entries in all locations' lists
 static Array *objects; // executable file mappings (CodeObject)
 static UInt n_untold;
 static void (*object_callback)(const HChar *soname, const HChar *path, Addr code);
 
+static inline Location *location_at(UInt id)
+{
+    return jm_table_at(&locations, id);
+}
+
 static ULong location_hash_of(UInt id)
 {
-    return jm_hash(((Location *)jm_table_at(&locations, id))->ip);
+    return jm_hash(location_at(id)->ip);
+}
+
+static Index location_index = JM_INDEX("jm.location", location_hash_of);
+
+static inline Frame *frame_at(FrameId id)
+{
+    return jm_table_at(&frames, id);
 }
 
 static Bool is_named_in(const Array *names, const HChar *function)
@@ -59,10 +69,12 @@ static Bool is_named_in(const Array *names, const HChar *function)
 
 static ULong frame_hash_of(UInt id)
 {
-    const Frame *f = jm_table_at(&frames, id);
+    const Frame *f = frame_at(id);
     return jm_hash(((ULong)f->function << 32 | f->object) ^ jm_hash(((ULong)f->file << 32 | f->line) ^ f->start) ^
                    f->type);
 }
+
+static Index frame_index = JM_INDEX("jm.frame", frame_hash_of);
 
 static Bool same_frame(const Frame *a, const Frame *b)
 {
@@ -82,25 +94,19 @@ static FrameId intern_frame(HChar type, const HChar *function, const HChar *obje
                             const HChar *file, UInt line, Addr ip)
 {
     FrameId id = jm_table_add(&frames);
-    Frame *fresh = jm_table_at(&frames, id);
+    Frame *fresh = frame_at(id);
     fresh->function = jm_trace_string(function);
     fresh->object = jm_trace_path_string(object);
     fresh->file = jm_trace_path_string(file);
     fresh->line = line;
     fresh->start = function ? 0 : unnamed_function(ip);
     fresh->type = type;
-    jm_index_reserve(&frame_index, frame_hash_of);
-    UInt slot = (UInt)frame_hash_of(id) & frame_index.mask;
-    while (frame_index.slots[slot]) {
-        FrameId known = frame_index.slots[slot];
-        if (same_frame(jm_table_at(&frames, known), fresh)) {
-            jm_table_drop_last(&frames);
-            return known;
-        }
-        slot = (slot + 1) & frame_index.mask;
+    UInt *slot = JM_INDEX_FIND(&frame_index, frame_hash_of(id), known, same_frame(frame_at(known), fresh));
+    if (*slot) {
+        jm_table_drop_last(&frames);
+        return *slot;
     }
-    frame_index.slots[slot] = id;
-    frame_index.used++;
+    jm_index_put(&frame_index, slot, id);
     const NamedFrame named = {type, type == 'p' ? file : object, soname, function};
     const Ruling ruling = jm_owner_judge(&named);
     fresh->owners = ruling.owners;
@@ -180,23 +186,13 @@ static void symbolise_again(Location *at)
 
 static const Location *look_up(Addr ip)
 {
-    jm_index_reserve(&location_index, location_hash_of);
-    UInt slot = (UInt)jm_hash(ip) & location_index.mask;
-    while (location_index.slots[slot]) {
-        Location *known = jm_table_at(&locations, location_index.slots[slot]);
-        if (known->ip == ip) {
-            // A library that is loaded again often has the same addresses.
-            if (known->is_forgotten)
-                symbolise_again(known);
-            return known;
-        }
-        slot = (slot + 1) & location_index.mask;
-    }
-    UInt id = jm_table_add(&locations);
-    location_index.slots[slot] = id;
-    location_index.used++;
-    Location *at = jm_table_at(&locations, id);
-    symbolise(at, ip);
+    UInt *slot = JM_INDEX_FIND(&location_index, jm_hash(ip), id, location_at(id)->ip == ip);
+    const Bool is_new = !*slot;
+    Location *at = location_at(is_new ? jm_index_put(&location_index, slot, jm_table_add(&locations)) : *slot);
+    if (is_new)
+        symbolise(at, ip);
+    else if (at->is_forgotten) // a library that is loaded again often has the same addresses
+        symbolise_again(at);
     return at;
 }
 
@@ -222,32 +218,32 @@ FrameId jm_symbol_mapped_frame(const HChar *path, Bool is_object)
 FrameId jm_symbol_thread_frame(UInt number)
 {
     FrameId id = jm_table_add(&frames);
-    *(Frame *)jm_table_at(&frames, id) = (Frame){.type = 't', .line = number};
+    *frame_at(id) = (Frame){.type = 't', .line = number};
     jm_trace_frame(id, 't', 0, 0, 0, number, 0);
     return id;
 }
 
 OwnerId jm_symbol_host_owner(FrameId frame)
 {
-    return ((Frame *)jm_table_at(&frames, frame))->owners.host;
+    return frame_at(frame)->owners.host;
 }
 OwnerId jm_symbol_device_owner(FrameId frame)
 {
-    return ((Frame *)jm_table_at(&frames, frame))->owners.device;
+    return frame_at(frame)->owners.device;
 }
 OwnerId jm_symbol_driver_owner(FrameId frame)
 {
-    return ((Frame *)jm_table_at(&frames, frame))->owners.driver;
+    return frame_at(frame)->owners.driver;
 }
 
 RoleId jm_symbol_role(FrameId frame)
 {
-    return ((Frame *)jm_table_at(&frames, frame))->role;
+    return frame_at(frame)->role;
 }
 
 Code jm_symbol_code(FrameId frame)
 {
-    return ((Frame *)jm_table_at(&frames, frame))->code;
+    return frame_at(frame)->code;
 }
 
 void jm_symbol_on_object(void (*callback)(const HChar *soname, const HChar *path, Addr code))
@@ -306,7 +302,7 @@ void jm_symbol_tell_objects(Bool all)
 void jm_symbol_forget(Addr start, SizeT bytes)
 {
     for (UInt id = 1; id < locations.n; id++) {
-        Location *at = jm_table_at(&locations, id);
+        Location *at = location_at(id);
         if (at->ip >= start && at->ip < start + bytes)
             at->is_forgotten = True;
     }

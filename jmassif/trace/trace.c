@@ -137,12 +137,13 @@ static void end_with_text(const HChar *text)
 // Keeps hashes instead of texts: the texts of a PyTorch run would be megabytes, and the probability that two of a
 // million strings share a 64-bit hash is 3e-8.
 static Table string_hashes = JM_TABLE("jm.trace.strings", ULong);
-static Index string_index = JM_INDEX("jm.trace.strings");
 
 static ULong string_hash_of(UInt id)
 {
     return *(ULong *)jm_table_at(&string_hashes, id);
 }
+
+static Index string_index = JM_INDEX("jm.trace.strings", string_hash_of);
 
 ULong jm_trace_text_hash(const HChar *text)
 {
@@ -157,18 +158,11 @@ UInt jm_trace_string(const HChar *text)
     if (!text)
         return 0;
     ULong h = jm_trace_text_hash(text);
-    jm_index_reserve(&string_index, string_hash_of);
-    UInt slot = (UInt)h & string_index.mask;
-    while (string_index.slots[slot]) {
-        UInt id = string_index.slots[slot];
-        if (string_hash_of(id) == h)
-            return id;
-        slot = (slot + 1) & string_index.mask;
-    }
-    UInt id = jm_table_add(&string_hashes);
+    UInt *slot = JM_INDEX_FIND(&string_index, h, id, string_hash_of(id) == h);
+    if (*slot)
+        return *slot;
+    UInt id = jm_index_put(&string_index, slot, jm_table_add(&string_hashes));
     *(ULong *)jm_table_at(&string_hashes, id) = h;
-    string_index.slots[slot] = id;
-    string_index.used++;
     begin(RECORD_STRING);
     put_uint(id);
     end_with_text(text);
