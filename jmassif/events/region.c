@@ -118,7 +118,7 @@ void jm_region_begin(ThreadId tid, RegionName id, ULong tag)
         return;
     }
     jm_snapshot_write_totals(fresh.begin);
-    jm_trace_region(True, fresh.begin, tid, name->string);
+    jm_trace_region_begin(fresh.begin, tid, name->string);
 }
 
 static Bool is_inside(Array *open, Word at, RegionName name)
@@ -143,7 +143,7 @@ static void end_at(ThreadId tid, Word at)
     if (!ended.is_told)
         return;
     jm_snapshot_write_totals(now);
-    jm_trace_region(False, now, tid, name->string);
+    jm_trace_region_end(now, tid, name->string);
 }
 
 // Ends the open regions of a thread that exits. Regions stay open if the program ends inside them; in a forked child

@@ -142,7 +142,7 @@ static void write_variable(const HChar *name, SizeT n, const HChar *value)
     variables[i].hash = hash;
     HChar key[MOST_NAME + 8];
     jm_format(key, sizeof key, "env.%s", variables[i].name);
-    jm_trace_manifest_paths(key, value ? value : "");
+    jm_trace_manifest(key, value ? value : "");
 }
 
 static void write_environment(void)

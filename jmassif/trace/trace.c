@@ -9,12 +9,11 @@
 #include "base/stats.h"
 #include "base/table.h"
 #include "host/host.h"
-#include "trace/records.h"
 
 // ---- fields --------------------------------------------------------------------------------------------------
 
 #define MAX_NUMBER 21 // digits of 2^64, and a sign
-#define MAX_NAME   32 // of a kind, an owner or a key; longer texts end a record (end_with_text)
+#define MAX_NAME   32 // of a kind, an owner or a key; longer texts end a record (put_text)
 
 // Exceeds every record without its final text. The longest is a scope: seven numbers, and for each kind its name and
 // two numbers.
@@ -36,65 +35,44 @@ static Bool is_referred_to(Record record)
 
 static void begin(Record record)
 {
+    const Bool has_rows = record == RECORD_BALANCES || record == RECORD_AT_PEAK;
+    if (has_rows && record == row_record && row_end - row_line < MAX_ROWS_BYTES &&
+        jm_trace_room(RECORD_ROOM) == row_end) {
+        cursor = row_end - 1;
+        return;
+    }
     // All other records may refer to held nodes and accounts.
     if (!is_referred_to(record))
         jm_trace_write_held();
-    row_record = 0;
-    cursor = jm_trace_room(RECORD_ROOM);
+    row_record = has_rows ? record : 0;
+    row_line = cursor = jm_trace_room(RECORD_ROOM);
     *cursor++ = record;
 }
 
-static void begin_row(Record record)
+static inline void put_digits(ULong value, UInt base)
 {
-    if (record == row_record && row_end - row_line < MAX_ROWS_BYTES && jm_trace_room(RECORD_ROOM) == row_end) {
-        cursor = row_end - 1;
-    } else {
-        begin(record);
-        row_record = record;
-        row_line = cursor - 1;
-    }
+    HChar digits[MAX_NUMBER];
+    UInt n = 0;
+    do {
+        digits[n++] = "0123456789abcdef"[value % base];
+        value /= base;
+    } while (value);
+    while (n)
+        *cursor++ = digits[--n];
 }
 
 static void put_uint(ULong value)
 {
-    HChar digits[MAX_NUMBER];
-    UInt n = 0;
-    do {
-        digits[n++] = '0' + value % 10;
-        value /= 10;
-    } while (value);
     *cursor++ = ' ';
-    while (n)
-        *cursor++ = digits[--n];
+    put_digits(value, 10);
 }
 
 static void put_sint(Long value)
 {
-    if (value < 0) {
-        put_uint(-(ULong)value);
-        // put_uint wrote " 123": insert the sign after the space.
-        HChar *space = cursor;
-        while (*--space != ' ')
-            ;
-        memmove(space + 2, space + 1, cursor - space - 1);
-        space[1] = '-';
-        cursor++;
-    } else {
-        put_uint(value);
-    }
-}
-
-static void put_hex(ULong value)
-{
-    HChar digits[MAX_NUMBER];
-    UInt n = 0;
-    do {
-        digits[n++] = "0123456789abcdef"[value & 15];
-        value >>= 4;
-    } while (value);
     *cursor++ = ' ';
-    while (n)
-        *cursor++ = digits[--n];
+    if (value < 0)
+        *cursor++ = '-';
+    put_digits(value < 0 ? -(ULong)value : (ULong)value, 10);
 }
 
 static void put_name(const HChar *name)
@@ -104,15 +82,19 @@ static void put_name(const HChar *name)
         *cursor++ = *name++;
 }
 
-static void end(void)
+static void put_growth(const Growth *growth)
 {
-    *cursor++ = '\n';
-    jm_trace_written(cursor);
-    row_end = cursor;
+    for (Kind kind = 0; kind < N_KINDS; kind++) {
+        if (growth[kind].bytes || growth[kind].blocks) {
+            put_name(jm_kind_name(kind));
+            put_sint(growth[kind].bytes);
+            put_sint(growth[kind].blocks);
+        }
+    }
 }
 
-// Ends the record with a text of any length, escaped.
-static void end_with_text(const HChar *text)
+// A text of any length, escaped, that ends its record.
+static void put_text(const HChar *text)
 {
     *cursor++ = ' ';
     jm_trace_written(cursor);
@@ -129,7 +111,61 @@ static void end_with_text(const HChar *text)
             *cursor++ = c;
         }
     }
-    end();
+}
+
+// With --anonymize replaces the home directory, and with it the user's name, by ~, also in lists of paths.
+static const HChar *shown(const HChar *paths)
+{
+    static HChar short_form[4096];
+    const HChar *home = jm_options.anonymize && paths ? host_environment("HOME") : NULL;
+    SizeT n = home ? strlen(home) : 0;
+    if (n < 2 || !strstr(paths, home))
+        return paths;
+    SizeT at = 0;
+    while (*paths && at + 1 < sizeof short_form) {
+        Bool is_home = strncmp(paths, home, n) == 0;
+        short_form[at++] = is_home ? '~' : *paths;
+        paths += is_home ? n : 1;
+    }
+    short_form[at] = 0;
+    return short_form;
+}
+
+static void put_field(HChar type, ULong value)
+{
+    switch (type) {
+    case 'u':
+        put_uint(value);
+        break;
+    case 'x':
+        *cursor++ = ' ';
+        put_digits(value, 16);
+        break;
+    case 'c':
+        *cursor++ = ' ';
+        *cursor++ = (HChar)value;
+        break;
+    case 'n':
+        put_name((const HChar *)value);
+        break;
+    case 'g':
+        put_growth((const Growth *)value);
+        break;
+    default:
+        put_text(type == 'p' ? shown((const HChar *)value) : (const HChar *)value);
+    }
+}
+
+void jm_trace_record(Record record, const HChar *fields, const ULong *values)
+{
+    if (record == RECORD_SNAPSHOT_END || record == RECORD_END)
+        jm_trace_write_checksum();
+    begin(record);
+    while (*fields)
+        put_field(*fields++, *values++);
+    *cursor++ = '\n';
+    jm_trace_written(cursor);
+    row_end = cursor;
 }
 
 // ---- strings -------------------------------------------------------------------------------------------------
@@ -163,28 +199,8 @@ UInt jm_trace_string(const HChar *text)
         return *slot;
     UInt id = jm_index_put(&string_index, slot, jm_table_add(&string_hashes));
     *(ULong *)jm_table_at(&string_hashes, id) = h;
-    begin(RECORD_STRING);
-    put_uint(id);
-    end_with_text(text);
+    JM_TRACE_RECORD(STRING, "ut", id, JM_TRACE_TEXT(text));
     return id;
-}
-
-// With --anonymize replaces the home directory, and with it the user's name, by ~, also in lists of paths.
-static const HChar *shown(const HChar *paths)
-{
-    static HChar short_form[4096];
-    const HChar *home = jm_options.anonymize && paths ? host_environment("HOME") : NULL;
-    SizeT n = home ? strlen(home) : 0;
-    if (n < 2 || !strstr(paths, home))
-        return paths;
-    SizeT at = 0;
-    while (*paths && at + 1 < sizeof short_form) {
-        Bool is_home = strncmp(paths, home, n) == 0;
-        short_form[at++] = is_home ? '~' : *paths;
-        paths += is_home ? n : 1;
-    }
-    short_form[at] = 0;
-    return short_form;
 }
 
 UInt jm_trace_path_string(const HChar *file)
@@ -192,65 +208,7 @@ UInt jm_trace_path_string(const HChar *file)
     return jm_trace_string(shown(file));
 }
 
-// ---- records -------------------------------------------------------------------------------------------------
-
-void jm_trace_manifest(const HChar *key, const HChar *text)
-{
-    begin(RECORD_MANIFEST);
-    put_name(key);
-    end_with_text(shown(text));
-}
-
-void jm_trace_manifest_paths(const HChar *key, const HChar *paths)
-{
-    jm_trace_manifest(key, shown(paths));
-}
-
-void jm_trace_manifest_uint(const HChar *key, ULong value)
-{
-    begin(RECORD_MANIFEST);
-    put_name(key);
-    put_uint(value);
-    end();
-}
-
-void jm_trace_group(const HChar *owner, const HChar *group)
-{
-    begin(RECORD_GROUP);
-    put_name(owner);
-    put_name(group);
-    end();
-}
-
-void jm_trace_frame(UInt id, HChar type, UInt function, UInt object, UInt file, UInt line, Addr address)
-{
-    begin(RECORD_FRAME);
-    put_uint(id);
-    *cursor++ = ' ';
-    *cursor++ = type;
-    put_uint(function);
-    put_uint(object);
-    put_uint(file);
-    put_uint(line);
-    put_hex(address);
-    end();
-}
-
-void jm_trace_thread(UInt number, UInt name)
-{
-    begin(RECORD_THREAD);
-    put_uint(number);
-    put_uint(name);
-    end();
-}
-
-void jm_trace_source(UInt file, const HChar *sha256)
-{
-    begin(RECORD_SOURCE);
-    put_uint(file);
-    put_name(sha256);
-    end();
-}
+// ---- nodes and accounts --------------------------------------------------------------------------------------
 
 // Nodes and accounts alternate, by the hundred thousand. Both are held back so that a line has many rows of one record.
 typedef struct {
@@ -316,11 +274,7 @@ static UInt account_type(Kind kind, OwnerId owner, const HChar *owner_name)
     static UShort n_types;
     if (!types[kind][owner]) {
         types[kind][owner] = ++n_types;
-        begin(RECORD_ACCOUNT_TYPE);
-        put_uint(n_types);
-        put_name(jm_kind_name(kind));
-        put_name(owner_name);
-        end();
+        JM_TRACE_RECORD(ACCOUNT_TYPE, "unn", n_types, JM_TRACE_TEXT(jm_kind_name(kind)), JM_TRACE_TEXT(owner_name));
     }
     return types[kind][owner];
 }
@@ -336,286 +290,6 @@ void jm_trace_account(UInt id, UInt node, Kind kind, OwnerId owner, const HChar 
     put_uint(type);
     end_held(&held_accounts);
     last_node = node;
-}
-
-void jm_trace_role(UInt account, const HChar *role)
-{
-    begin(RECORD_ROLE);
-    put_uint(account);
-    put_name(role);
-    end();
-}
-
-void jm_trace_totals(ULong time, ULong host_bytes, ULong device_bytes, ULong max_bytes)
-{
-    begin(RECORD_TOTALS);
-    put_uint(time);
-    put_uint(host_bytes);
-    put_uint(device_bytes);
-    put_uint(max_bytes);
-    end();
-}
-
-void jm_trace_snapshot_begin(UInt id, ULong time, const HChar *reason, ULong host_bytes, ULong device_bytes)
-{
-    begin(RECORD_SNAPSHOT);
-    put_uint(id);
-    put_uint(time);
-    put_name(reason);
-    put_uint(host_bytes);
-    put_uint(device_bytes);
-    end();
-}
-
-void jm_trace_balance(UInt account, ULong live_bytes, ULong live_blocks, ULong total_bytes, ULong total_blocks,
-                      ULong temporaries)
-{
-    begin_row(RECORD_BALANCES);
-    put_uint(account);
-    put_uint(live_bytes);
-    put_uint(live_blocks);
-    put_uint(total_bytes);
-    put_uint(total_blocks);
-    put_uint(temporaries);
-    end();
-}
-
-void jm_trace_pages(UInt account, ULong virtual_bytes, ULong shared_bytes, ULong swapped_bytes)
-{
-    begin(RECORD_PAGES);
-    put_uint(account);
-    put_uint(virtual_bytes);
-    put_uint(shared_bytes);
-    put_uint(swapped_bytes);
-    end();
-}
-
-void jm_trace_peak(const HChar *which, ULong time, ULong host_bytes, ULong device_bytes)
-{
-    begin(RECORD_PEAK);
-    put_name(which);
-    put_uint(time);
-    put_uint(host_bytes);
-    put_uint(device_bytes);
-    end();
-}
-
-void jm_trace_at_peak(UInt account, ULong live_bytes, ULong live_blocks)
-{
-    begin_row(RECORD_AT_PEAK);
-    put_uint(account);
-    put_uint(live_bytes);
-    put_uint(live_blocks);
-    end();
-}
-
-void jm_trace_snapshot_end(UInt id)
-{
-    jm_trace_write_checksum();
-    begin(RECORD_SNAPSHOT_END);
-    put_uint(id);
-    end();
-}
-
-void jm_trace_block(ULong time, Addr address, ULong bytes, UInt account)
-{
-    begin(RECORD_BLOCK);
-    put_uint(time);
-    put_hex(address);
-    put_uint(bytes);
-    put_uint(account);
-    end();
-}
-
-void jm_trace_block_end(ULong time, Addr address, UInt account)
-{
-    begin(RECORD_BLOCK_END);
-    put_uint(time);
-    put_hex(address);
-    put_uint(account);
-    end();
-}
-
-void jm_trace_large_threshold(ULong time, ULong bytes)
-{
-    begin(RECORD_LARGE);
-    put_uint(time);
-    put_uint(bytes);
-    end();
-}
-
-static void put_growth(const Growth growth[N_KINDS])
-{
-    for (Kind kind = 0; kind < N_KINDS; kind++) {
-        if (growth[kind].bytes || growth[kind].blocks) {
-            put_name(jm_kind_name(kind));
-            put_sint(growth[kind].bytes);
-            put_sint(growth[kind].blocks);
-        }
-    }
-    end();
-}
-
-void jm_trace_scope(UInt id, UInt parent, UInt tid, ULong begin_time, ULong end_time, UInt node, UInt name,
-                    const Growth growth[N_KINDS])
-{
-    begin(RECORD_SCOPE);
-    put_uint(id);
-    put_uint(parent);
-    put_uint(tid);
-    put_uint(begin_time);
-    put_uint(end_time);
-    put_uint(node);
-    put_uint(name);
-    put_growth(growth);
-}
-
-void jm_trace_scope_sum(UInt name, ULong count, ULong time, const Growth growth[N_KINDS])
-{
-    begin(RECORD_SCOPE_SUM);
-    put_uint(name);
-    put_uint(count);
-    put_uint(time);
-    put_growth(growth);
-}
-
-void jm_trace_failure(UInt name, ULong code, ULong count)
-{
-    begin(RECORD_FAILURE);
-    put_uint(name);
-    put_uint(code);
-    put_uint(count);
-    end();
-}
-
-void jm_trace_counter(const HChar *key, ULong count)
-{
-    begin(RECORD_COUNTER);
-    put_name(key);
-    put_uint(count);
-    end();
-}
-
-void jm_trace_system(ULong time, const HChar *figure, ULong bytes)
-{
-    begin(RECORD_SYSTEM);
-    put_uint(time);
-    put_name(figure);
-    put_uint(bytes);
-    end();
-}
-
-void jm_trace_stage(ULong time)
-{
-    begin(RECORD_STAGE);
-    put_uint(time);
-    end();
-}
-
-void jm_trace_mark(ULong time, UInt name)
-{
-    begin(RECORD_MARK);
-    put_uint(time);
-    put_uint(name);
-    end();
-}
-
-void jm_trace_region(Bool begins, ULong time, UInt tid, UInt name)
-{
-    begin(begins ? RECORD_REGION_BEGIN : RECORD_REGION_END);
-    put_uint(time);
-    put_uint(tid);
-    put_uint(name);
-    end();
-}
-
-void jm_trace_region_sum(UInt name, ULong count, ULong time)
-{
-    begin(RECORD_REGION_SUM);
-    put_uint(name);
-    put_uint(count);
-    put_uint(time);
-    end();
-}
-
-void jm_trace_exhaustion(UInt id, ULong time, UInt tid, UInt account, UInt api, UInt error, ULong bytes, UInt again)
-{
-    begin(RECORD_EXHAUSTION);
-    put_uint(id);
-    put_uint(time);
-    put_uint(tid);
-    put_uint(account);
-    put_uint(api);
-    put_uint(error);
-    put_uint(bytes);
-    put_uint(again);
-    end();
-}
-
-void jm_trace_exhaustion_figure(UInt event, const HChar *figure, ULong bytes)
-{
-    begin(RECORD_EXHAUSTION_FIGURE);
-    put_uint(event);
-    put_name(figure);
-    put_uint(bytes);
-    end();
-}
-
-void jm_trace_outcome(UInt event, ULong time, const HChar *outcome)
-{
-    begin(RECORD_OUTCOME);
-    put_uint(event);
-    put_uint(time);
-    put_name(outcome);
-    end();
-}
-
-void jm_trace_mapped(ULong time, Addr address, ULong bytes, UWord handle)
-{
-    begin(RECORD_MAPPED);
-    put_uint(time);
-    put_hex(address);
-    put_uint(bytes);
-    put_hex(handle);
-    end();
-}
-
-void jm_trace_unmapped(ULong time, Addr address, ULong bytes)
-{
-    begin(RECORD_UNMAPPED);
-    put_uint(time);
-    put_hex(address);
-    put_uint(bytes);
-    end();
-}
-
-void jm_trace_object(ULong time, Addr address, SizeT bytes, const HChar *soname, const HChar *file)
-{
-    UInt soname_id = jm_trace_string(soname);
-    begin(RECORD_OBJECT);
-    put_uint(time);
-    put_hex(address);
-    put_uint(bytes);
-    put_uint(soname_id);
-    end_with_text(shown(file));
-}
-
-void jm_trace_object_end(ULong time, Addr address)
-{
-    begin(RECORD_OBJECT_END);
-    put_uint(time);
-    put_hex(address);
-    end();
-}
-
-void jm_trace_end(ULong time, const HChar *reason, UInt code)
-{
-    jm_trace_write_checksum();
-    begin(RECORD_END);
-    put_uint(time);
-    put_name(reason);
-    put_uint(code);
-    end();
 }
 
 void jm_trace_stats(void)

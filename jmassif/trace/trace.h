@@ -1,70 +1,88 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// The only writer of the trace (docs/trace-format.md): one function per record. trace_file.h has the file behind it.
-// Write errors are handled there: these functions always succeed. Times are in the unit of --time-unit; sizes are in
-// bytes.
+// The only writer of the trace (docs/trace-format.md): one macro or function per record. trace_file.h has the file
+// behind it. Write errors are handled there: these always succeed. Times are in the unit of --time-unit; sizes are in
+// bytes; names of strings are ids of jm_trace_string.
 
 #ifndef JM_TRACE_H
 #define JM_TRACE_H
 
 #include "attribution/kind.h"
 #include "host/types.h"
+#include "trace/records.h"
 #include "trace/trace_file.h"
 
-// Returns a string's id, the same for the same text, and 0 for NULL. With --anonymize=yes the path functions replace
-// the home directory by ~.
-UInt jm_trace_string(const HChar *text);
-ULong jm_trace_text_hash(const HChar *text); // strings with equal hashes count as equal
-UInt jm_trace_path_string(const HChar *path);
+// Writes a record. Each letter of `fields` is the type of a value: u and x a number, x in hexadecimal; c a character;
+// n a name; g the growth of each kind; t or p a text that ends the record, p with paths.
+void jm_trace_record(Record record, const HChar *fields, const ULong *values);
 
-void jm_trace_manifest(const HChar *key, const HChar *text);
-void jm_trace_manifest_paths(const HChar *key, const HChar *paths); // with --anonymize: as jm_trace_path_string
-void jm_trace_manifest_uint(const HChar *key, ULong value);
-void jm_trace_group(const HChar *owner, const HChar *group);
-void jm_trace_frame(UInt id, HChar type, UInt function, UInt object, UInt file, UInt line, Addr address);
-void jm_trace_thread(UInt number, UInt name);         // the thread's name from now on
-void jm_trace_source(UInt file, const HChar *sha256); // hash of a source file's text
-// Nodes and accounts must come in the order of their ids, from 1 on.
-void jm_trace_node(UInt id, UInt parent, UInt frame);
-void jm_trace_account(UInt id, UInt node, Kind kind, OwnerId owner, const HChar *owner_name);
-void jm_trace_role(UInt account, const HChar *role);
-
-void jm_trace_totals(ULong time, ULong host_bytes, ULong device_bytes, ULong max_bytes);
-void jm_trace_snapshot_begin(UInt id, ULong time, const HChar *reason, ULong host_bytes, ULong device_bytes);
-void jm_trace_balance(UInt account, ULong live_bytes, ULong live_blocks, ULong total_bytes, ULong total_blocks,
-                      ULong temporaries);
-void jm_trace_pages(UInt account, ULong virtual_bytes, ULong shared_bytes, ULong swapped_bytes);
-void jm_trace_peak(const HChar *which, ULong time, ULong host_bytes, ULong device_bytes);
-void jm_trace_at_peak(UInt account, ULong live_bytes, ULong live_blocks);
-void jm_trace_snapshot_end(UInt id);
-
-void jm_trace_block(ULong time, Addr address, ULong bytes, UInt account);
-void jm_trace_block_end(ULong time, Addr address, UInt account);
-void jm_trace_large_threshold(ULong time, ULong bytes);
+#define JM_TRACE_RECORD(record, fields, ...) jm_trace_record(RECORD_##record, fields, (const ULong[]){__VA_ARGS__})
+#define JM_TRACE_TEXT(text)                  ((UWord)((const HChar *){text}))
 
 typedef struct {
     Long bytes;
     Long blocks;
 } Growth; // one per kind
 
-void jm_trace_scope(UInt id, UInt parent, UInt tid, ULong begin, ULong end, UInt node, UInt name,
-                    const Growth growth[N_KINDS]);
-void jm_trace_scope_sum(UInt name, ULong count, ULong time, const Growth growth[N_KINDS]);
-void jm_trace_failure(UInt name, ULong code, ULong count);
-void jm_trace_counter(const HChar *key, ULong count);
-void jm_trace_system(ULong time, const HChar *figure, ULong bytes);
-void jm_trace_mark(ULong time, UInt name);
-void jm_trace_stage(ULong time); // later peaks belong to the new stage
-void jm_trace_region(Bool begins, ULong time, UInt tid, UInt name);
-void jm_trace_region_sum(UInt name, ULong count, ULong time);
-void jm_trace_exhaustion(UInt id, ULong time, UInt tid, UInt account, UInt api, UInt error, ULong bytes, UInt again);
-void jm_trace_exhaustion_figure(UInt event, const HChar *figure, ULong bytes);
-void jm_trace_outcome(UInt event, ULong time, const HChar *outcome);
-void jm_trace_mapped(ULong time, Addr address, ULong bytes, UWord handle);
-void jm_trace_unmapped(ULong time, Addr address, ULong bytes);
-void jm_trace_object(ULong time, Addr address, SizeT bytes, const HChar *soname, const HChar *path);
-void jm_trace_object_end(ULong time, Addr address);
-void jm_trace_end(ULong time, const HChar *reason, UInt code);
+// Returns a string's id, the same for the same text, and 0 for NULL. With --anonymize=yes the path function, and
+// fields with paths, replace the home directory by ~.
+UInt jm_trace_string(const HChar *text);
+ULong jm_trace_text_hash(const HChar *text); // strings with equal hashes count as equal
+UInt jm_trace_path_string(const HChar *path);
+
+// Nodes and accounts must come in the order of their ids, from 1 on.
+void jm_trace_node(UInt id, UInt parent, UInt frame);
+void jm_trace_account(UInt id, UInt node, Kind kind, OwnerId owner, const HChar *owner_name);
+
+#define jm_trace_manifest(key, text)       JM_TRACE_RECORD(MANIFEST, "np", JM_TRACE_TEXT(key), JM_TRACE_TEXT(text))
+#define jm_trace_manifest_uint(key, value) JM_TRACE_RECORD(MANIFEST, "nu", JM_TRACE_TEXT(key), value)
+#define jm_trace_group(owner, group)       JM_TRACE_RECORD(GROUP, "nn", JM_TRACE_TEXT(owner), JM_TRACE_TEXT(group))
+#define jm_trace_frame(id, type, function, object, file, line, address)                                                \
+    JM_TRACE_RECORD(FRAME, "ucuuuux", id, type, function, object, file, line, address)
+// The thread's name from now on.
+#define jm_trace_thread(number, name) JM_TRACE_RECORD(THREAD, "uu", number, name)
+#define jm_trace_source(file, sha256) JM_TRACE_RECORD(SOURCE, "un", file, JM_TRACE_TEXT(sha256))
+#define jm_trace_role(account, role)  JM_TRACE_RECORD(ROLE, "un", account, JM_TRACE_TEXT(role))
+
+#define jm_trace_totals(time, host, device, max) JM_TRACE_RECORD(TOTALS, "uuuu", time, host, device, max)
+#define jm_trace_snapshot_begin(id, time, reason, host, device)                                                        \
+    JM_TRACE_RECORD(SNAPSHOT, "uunuu", id, time, JM_TRACE_TEXT(reason), host, device)
+#define jm_trace_balance(account, bytes, blocks, total_bytes, total_blocks, temporaries)                               \
+    JM_TRACE_RECORD(BALANCES, "uuuuuu", account, bytes, blocks, total_bytes, total_blocks, temporaries)
+#define jm_trace_pages(account, virtual, shared, swapped)                                                              \
+    JM_TRACE_RECORD(PAGES, "uuuu", account, virtual, shared, swapped)
+#define jm_trace_peak(which, time, host, device) JM_TRACE_RECORD(PEAK, "nuuu", JM_TRACE_TEXT(which), time, host, device)
+#define jm_trace_at_peak(account, bytes, blocks) JM_TRACE_RECORD(AT_PEAK, "uuu", account, bytes, blocks)
+#define jm_trace_snapshot_end(id)                JM_TRACE_RECORD(SNAPSHOT_END, "u", id)
+
+#define jm_trace_block(time, address, bytes, account) JM_TRACE_RECORD(BLOCK, "uxuu", time, address, bytes, account)
+#define jm_trace_block_end(time, address, account)    JM_TRACE_RECORD(BLOCK_END, "uxu", time, address, account)
+#define jm_trace_large_threshold(time, bytes)         JM_TRACE_RECORD(LARGE, "uu", time, bytes)
+
+#define jm_trace_scope(id, parent, tid, begin, end, node, name, growth)                                                \
+    JM_TRACE_RECORD(SCOPE, "uuuuuuug", id, parent, tid, begin, end, node, name, (UWord)(growth))
+#define jm_trace_scope_sum(name, count, time, growth)                                                                  \
+    JM_TRACE_RECORD(SCOPE_SUM, "uuug", name, count, time, (UWord)(growth))
+#define jm_trace_failure(name, code, count)  JM_TRACE_RECORD(FAILURE, "uuu", name, code, count)
+#define jm_trace_counter(key, count)         JM_TRACE_RECORD(COUNTER, "nu", JM_TRACE_TEXT(key), count)
+#define jm_trace_system(time, figure, bytes) JM_TRACE_RECORD(SYSTEM, "unu", time, JM_TRACE_TEXT(figure), bytes)
+#define jm_trace_mark(time, name)            JM_TRACE_RECORD(MARK, "uu", time, name)
+// Later peaks belong to the new stage.
+#define jm_trace_stage(time)                   JM_TRACE_RECORD(STAGE, "u", time)
+#define jm_trace_region_begin(time, tid, name) JM_TRACE_RECORD(REGION_BEGIN, "uuu", time, tid, name)
+#define jm_trace_region_end(time, tid, name)   JM_TRACE_RECORD(REGION_END, "uuu", time, tid, name)
+#define jm_trace_region_sum(name, count, time) JM_TRACE_RECORD(REGION_SUM, "uuu", name, count, time)
+#define jm_trace_exhaustion(id, time, tid, account, api, error, bytes, again)                                          \
+    JM_TRACE_RECORD(EXHAUSTION, "uuuuuuuu", id, time, tid, account, api, error, bytes, again)
+#define jm_trace_exhaustion_figure(event, figure, bytes)                                                               \
+    JM_TRACE_RECORD(EXHAUSTION_FIGURE, "unu", event, JM_TRACE_TEXT(figure), bytes)
+#define jm_trace_outcome(event, time, outcome)        JM_TRACE_RECORD(OUTCOME, "uun", event, time, JM_TRACE_TEXT(outcome))
+#define jm_trace_mapped(time, address, bytes, handle) JM_TRACE_RECORD(MAPPED, "uxux", time, address, bytes, handle)
+#define jm_trace_unmapped(time, address, bytes)       JM_TRACE_RECORD(UNMAPPED, "uxu", time, address, bytes)
+#define jm_trace_object(time, address, bytes, soname, file)                                                            \
+    JM_TRACE_RECORD(OBJECT, "uxuup", time, address, bytes, jm_trace_string(soname), JM_TRACE_TEXT(file))
+#define jm_trace_object_end(time, address) JM_TRACE_RECORD(OBJECT_END, "ux", time, address)
+#define jm_trace_end(time, reason, code)   JM_TRACE_RECORD(END, "unu", time, JM_TRACE_TEXT(reason), code)
 
 void jm_trace_stats(void); // writes sizes of tables (stats.h)
 

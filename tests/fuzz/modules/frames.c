@@ -41,7 +41,7 @@ FrameId jm_symbol_python_frame(const HChar *function, const HChar *file, UInt li
 {
     return 1 + (strlen(function) + strlen(file) + line) % 1000;
 }
-void jm_trace_counter(const HChar *key, ULong count) {}
+void jm_trace_record(Record record, const HChar *fields, const ULong *values) {}
 void jm_stats_table(const HChar *what, const Table *t) {}
 void jm_stats_index(const Index *x) {}
 void jm_stats_row(const HChar *centre, const HChar *what, ULong n, SizeT bytes) {}

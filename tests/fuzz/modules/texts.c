@@ -11,7 +11,7 @@
 
 Options jm_options = {.board_root = "", .low_memory_per_mille = 50};
 
-void jm_trace_system(ULong time, const HChar *figure, ULong bytes) {}
+void jm_trace_record(Record record, const HChar *fields, const ULong *values) {}
 
 static ULong sum;
 
