@@ -80,38 +80,10 @@ const PythonLayout *jm_python_layout(UInt major, UInt minor)
     return NULL;
 }
 
-// Published fields (_Py_DebugOffsets, Include/internal/pycore_debug_offsets.h).
-#define PUBLISHED(X)                                                                                                   \
-    X(interpreters_head)                                                                                               \
-    X(interpreter_next)                                                                                                \
-    X(interpreter_threads)                                                                                             \
-    X(thread_next)                                                                                                     \
-    X(thread_interpreter)                                                                                              \
-    X(thread_frame)                                                                                                    \
-    X(thread_base)                                                                                                     \
-    X(thread_id)                                                                                                       \
-    X(frame_previous)                                                                                                  \
-    X(frame_code)                                                                                                      \
-    X(frame_instruction)                                                                                               \
-    X(frame_owner)                                                                                                     \
-    X(code_filename)                                                                                                   \
-    X(code_plain_name)                                                                                                 \
-    X(code_name)                                                                                                       \
-    X(code_lines)                                                                                                      \
-    X(code_firstlineno)                                                                                                \
-    X(code_bytes)                                                                                                      \
-    X(string_ascii)
-
-#define POSITION(field) UShort field;
-typedef struct {
-    UShort version;
-    PUBLISHED(POSITION)
-} DebugPositions;
-#undef POSITION
-
-// Positions inside _Py_DebugOffsets, which differ between minors; 0 if the field is not published.
+// Positions of fields inside _Py_DebugOffsets (Include/internal/pycore_debug_offsets.h), which differ between minors; 0
+// if a field is not published.
 // clang-format off
-static const DebugPositions debug_positions[] = {
+static const PythonLayout debug_positions[] = {
     {.version = 0x30d, .interpreters_head = 40, .interpreter_next = 64, .interpreter_threads = 72,
      .thread_next = 168, .thread_interpreter = 176, .thread_frame = 184, .thread_id = 192,
      .frame_previous = 232, .frame_code = 240, .frame_instruction = 248, .frame_owner = 264,
@@ -130,15 +102,6 @@ static const DebugPositions debug_positions[] = {
 };
 // clang-format on
 
-static Bool published(Addr runtime, UShort position, UShort *offset)
-{
-    UWord value;
-    if (!jm_read_word(runtime + position, &value) || value > 0xffff)
-        return False;
-    *offset = value;
-    return True;
-}
-
 Bool jm_python_apply_debug_offsets(PythonLayout *layout, Addr runtime)
 {
     HChar cookie[8];
@@ -147,18 +110,22 @@ Bool jm_python_apply_debug_offsets(PythonLayout *layout, Addr runtime)
         return False;
     if (!jm_read_word(runtime + 8, &version) || !jm_read_word(runtime + 16, &is_free_threaded) || is_free_threaded)
         return False; // without the GIL every object has a larger header
-    const DebugPositions *at = NULL;
+    const PythonLayout *at = NULL;
     for (UInt i = 0; i < sizeof debug_positions / sizeof debug_positions[0]; i++)
         if (debug_positions[i].version == version >> 16)
             at = &debug_positions[i];
     PythonLayout told = *layout;
     if (!at || at->version != layout->version)
         return False;
-#define TAKE(field)                                                                                                    \
-    if (at->field && !published(runtime, at->field, &told.field))                                                      \
-        return False;
-    PUBLISHED(TAKE)
-#undef TAKE
+    const SizeT first = offsetof(PythonLayout, interpreters_head);
+    for (SizeT field = first; field < sizeof told; field += sizeof(UShort)) {
+        const UShort position = *(const UShort *)((const UChar *)at + field);
+        UWord value;
+        if (position && (!jm_read_word(runtime + position, &value) || value > 0xffff))
+            return False;
+        if (position)
+            *(UShort *)((UChar *)&told + field) = value;
+    }
     // The two words before a string's end are read (set_end() in code.c), so they must lie inside its object.
     if (told.string_ascii < 2 * sizeof(ULong) || told.string_ascii > 0xfff)
         return False;

@@ -97,20 +97,31 @@ static void build(const PythonLayout *l)
         word(STATE + (l->thread_cframe ? l->thread_cframe : l->thread_frame), base + STATE + 2048);
 }
 
+static const UShort *offsets(const PythonLayout *l)
+{
+    return (const UShort *)((const UChar *)l + offsetof(PythonLayout, interpreters_head));
+}
+
+enum { N_OFFSETS = (sizeof(PythonLayout) - offsetof(PythonLayout, interpreters_head)) / sizeof(UShort) };
+
+static const PythonLayout *published_by(UShort version)
+{
+    for (UInt i = 0; i < sizeof debug_positions / sizeof debug_positions[0]; i++)
+        if (debug_positions[i].version == version)
+            return &debug_positions[i];
+    return NULL;
+}
+
 static void publish(const PythonLayout *l)
 {
-    for (UInt i = 0; i < sizeof debug_positions / sizeof debug_positions[0]; i++) {
-        const DebugPositions *at = &debug_positions[i];
-        if (at->version != l->version)
-            continue;
-        memcpy(memory, "xdebugpy", 8);
-        word(8, (UWord)l->version << 16);
-#define PUT(field)                                                                                                     \
-    if (at->field)                                                                                                     \
-        word(at->field, l->field);
-        PUBLISHED(PUT)
-#undef PUT
-    }
+    const PythonLayout *at = published_by(l->version);
+    if (!at)
+        return;
+    memcpy(memory, "xdebugpy", 8);
+    word(8, (UWord)l->version << 16);
+    for (UInt i = 0; i < N_OFFSETS; i++)
+        if (offsets(at)[i])
+            word(offsets(at)[i], offsets(l)[i]);
 }
 
 // Where something stands: what the interpreter publishes, or a field of what is in that region.
@@ -126,16 +137,12 @@ static size_t telling_place(const PythonLayout *l, UInt region, UChar which)
         {8, l->code_filename, l->code_name, l->code_lines, l->code_firstlineno, l->code_bytes},
         {16, 32, 128 + 16, 128 + 32, 256 + 16, 48, 128 + 48, 256 + 32},
     };
-    if (region == 0 && l->version >= 0x30d) {
-        UShort at[32], n = 0;
-        for (UInt i = 0; i < sizeof debug_positions / sizeof debug_positions[0]; i++)
-            if (debug_positions[i].version == l->version) {
-#define TAKE_PLACE(field) at[n++] = debug_positions[i].field;
-                PUBLISHED(TAKE_PLACE)
-#undef TAKE_PLACE
-            }
-        if (n)
-            return at[which % n];
+    if (region == 0 && published_by(l->version)) {
+        UShort at[N_OFFSETS], n = 0;
+        for (UInt i = 0; i < N_OFFSETS; i++)
+            if (offsets(published_by(l->version))[i])
+                at[n++] = offsets(published_by(l->version))[i];
+        return at[which % n];
     }
     return start + fields[region][which / 3 % 8];
 }

@@ -8,6 +8,7 @@
 #include "pages/smaps.h"
 #include "shim.h"
 #include "machine/system.h"
+#include "trace/trace.h"
 
 Options jm_options = {.board_root = "", .low_memory_per_mille = 50};
 
