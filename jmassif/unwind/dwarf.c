@@ -108,85 +108,10 @@ static void dereference(StackMachine *m, UInt bytes)
     push(m, value);
 }
 
-static Addr compute(UInt op, Addr a, Addr b)
-{
-    Long left = a, right = b;
-    switch (op) {
-    case 0x1a: // and
-        return a & b;
-    case 0x1b: // div; operate() excludes zero
-        return right == -1 ? -a : (Addr)(left / right);
-    case 0x1c: // minus
-        return a - b;
-    case 0x1d: // mod
-        return a % b;
-    case 0x1e: // mul
-        return a * b;
-    case 0x21: // or
-        return a | b;
-    case 0x22: // plus
-        return a + b;
-    case 0x24: // shl
-        return b < 64 ? a << b : 0;
-    case 0x25: // shr
-        return b < 64 ? a >> b : 0;
-    case 0x26: // shra
-        return left >> (b < 64 ? b : 63);
-    case 0x27: // xor
-        return a ^ b;
-    case 0x29: // eq
-        return left == right;
-    case 0x2a: // ge
-        return left >= right;
-    case 0x2b: // gt
-        return left > right;
-    case 0x2c: // le
-        return left <= right;
-    case 0x2d: // lt
-        return left < right;
-    default: // 0x2e, ne
-        return left != right;
-    }
-}
-
 static Long take_signed(DwarfReader *r, UInt bytes)
 {
     UInt shift = 64 - 8 * bytes;
     return (Long)(jm_dwarf_take(r, bytes) << shift) >> shift;
-}
-
-// Each function below executes one group of operations, and returns False for any other.
-
-static Bool put_constant(StackMachine *m, UInt op)
-{
-    switch (op) {
-    case 0x03: // addr
-        push(m, jm_dwarf_take(&m->r, 8));
-        return True;
-    case 0x08: // const1u, const2u, const4u, const8u; below, the signed ones
-    case 0x0a:
-    case 0x0c:
-    case 0x0e:
-        push(m, jm_dwarf_take(&m->r, 1u << (op - 0x08) / 2));
-        return True;
-    case 0x09:
-    case 0x0b:
-    case 0x0d:
-    case 0x0f:
-        push(m, take_signed(&m->r, 1u << (op - 0x09) / 2));
-        return True;
-    case 0x10: // constu
-        push(m, jm_dwarf_take_uleb(&m->r));
-        return True;
-    case 0x11: // consts
-        push(m, jm_dwarf_take_sleb(&m->r));
-        return True;
-    case 0x30 ... 0x4f: // lit0 to lit31
-        push(m, op - 0x30);
-        return True;
-    default:
-        return False;
-    }
 }
 
 // Moves the top below the next value, or with `is_rotation` below the next two.
@@ -199,70 +124,37 @@ static void sink(StackMachine *m, Bool is_rotation)
     push(m, b);
 }
 
-static Bool arrange(StackMachine *m, UInt op)
+// Executes an operation of the top two values.
+static void compute(StackMachine *m, UInt op)
 {
-    switch (op) {
-    case 0x12: // dup
-        push(m, pick(m, 0));
-        return True;
-    case 0x13: // drop
-        pop(m);
-        return True;
-    case 0x14: // over
-        push(m, pick(m, 1));
-        return True;
-    case 0x15: // pick
-        push(m, pick(m, jm_dwarf_take(&m->r, 1)));
-        return True;
-    case 0x16: // swap
-    case 0x17: // rot
-        sink(m, op == 0x17);
-        return True;
-    default:
-        return False;
-    }
-}
-
-static void operate(StackMachine *m, UInt op)
-{
-    Addr b = pop(m), a = pop(m);
+    const Addr b = pop(m), a = pop(m);
+    const Long left = a, right = b;
+    const UInt shift = b < 64 ? b : 63;
+    const Addr results[] = {
+        [0x1a] = a & b,
+        [0x1b] = right == -1 ? -a : (Addr)(left / (right ? right : 1)),
+        [0x1c] = a - b,
+        [0x1d] = a % (b ? b : 1),
+        [0x1e] = a * b,
+        [0x21] = a | b,
+        [0x22] = a + b,
+        [0x24] = b < 64 ? a << shift : 0,
+        [0x25] = b < 64 ? a >> shift : 0,
+        [0x26] = left >> shift,
+        [0x27] = a ^ b,
+        [0x29] = left == right,
+        [0x2a] = left >= right,
+        [0x2b] = left > right,
+        [0x2c] = left <= right,
+        [0x2d] = left < right,
+        [0x2e] = left != right,
+    };
     if ((op == 0x1b || op == 0x1d) && b == 0)
         m->failed = True;
-    else
-        push(m, compute(op, a, b));
+    push(m, results[op]);
 }
 
-static Bool calculate(StackMachine *m, UInt op)
-{
-    Addr top;
-    switch (op) {
-    case 0x19: // abs
-        top = pop(m);
-        push(m, (Long)top < 0 ? -top : top);
-        return True;
-    case 0x1f: // neg
-        push(m, -pop(m));
-        return True;
-    case 0x20: // not
-        push(m, ~pop(m));
-        return True;
-    case 0x23: // plus_uconst
-        top = pop(m);
-        push(m, top + jm_dwarf_take_uleb(&m->r));
-        return True;
-    case 0x1a ... 0x1e: // see compute()
-    case 0x21:
-    case 0x22:
-    case 0x24 ... 0x27:
-    case 0x29 ... 0x2e:
-        operate(m, op);
-        return True;
-    default:
-        return False;
-    }
-}
-
-static void put_register(StackMachine *m, ULong number)
+static void push_register(StackMachine *m, ULong number)
 {
     Long offset = jm_dwarf_take_sleb(&m->r);
     if (number >= JM_N_REGISTERS)
@@ -273,44 +165,101 @@ static void put_register(StackMachine *m, ULong number)
         push(m, m->registers->value[number] + offset);
 }
 
-static Bool look_up(StackMachine *m, UInt op)
+static void go(StackMachine *m, Long distance)
 {
-    switch (op) {
-    case 0x06: // deref
-        dereference(m, 8);
-        return True;
-    case 0x94: // deref_size
-        dereference(m, jm_dwarf_take(&m->r, 1));
-        return True;
-    case 0x70 ... 0x8f: // breg0 to breg31
-        put_register(m, op - 0x70);
-        return True;
-    case 0x92: // bregx
-        put_register(m, jm_dwarf_take_uleb(&m->r));
-        return True;
-    default:
-        return False;
-    }
+    Addr to = m->r.at + distance;
+    if (to < m->start || to > m->r.end)
+        m->failed = True;
+    m->r.at = to;
 }
 
-static Bool go(StackMachine *m, UInt op)
+static void execute(StackMachine *m, UInt op)
 {
+    DwarfReader *r = &m->r;
+    Addr top;
     Long distance;
     switch (op) {
+    case 0x03: // addr
+        push(m, jm_dwarf_take(r, 8));
+        break;
+    case 0x06: // deref
+        dereference(m, 8);
+        break;
+    case 0x08: // const1u, const2u, const4u, const8u; below, the signed ones
+    case 0x0a:
+    case 0x0c:
+    case 0x0e:
+        push(m, jm_dwarf_take(r, 1u << (op - 0x08) / 2));
+        break;
+    case 0x09:
+    case 0x0b:
+    case 0x0d:
+    case 0x0f:
+        push(m, take_signed(r, 1u << (op - 0x09) / 2));
+        break;
+    case 0x10: // constu
+        push(m, jm_dwarf_take_uleb(r));
+        break;
+    case 0x11: // consts
+        push(m, jm_dwarf_take_sleb(r));
+        break;
+    case 0x12: // dup
+    case 0x14: // over
+        push(m, pick(m, op == 0x14));
+        break;
+    case 0x13: // drop
+        pop(m);
+        break;
+    case 0x15: // pick
+        push(m, pick(m, jm_dwarf_take(r, 1)));
+        break;
+    case 0x16: // swap
+    case 0x17: // rot
+        sink(m, op == 0x17);
+        break;
+    case 0x19: // abs
+        top = pop(m);
+        push(m, (Long)top < 0 ? -top : top);
+        break;
+    case 0x1f: // neg
+        push(m, -pop(m));
+        break;
+    case 0x20: // not
+        push(m, ~pop(m));
+        break;
+    case 0x23: // plus_uconst
+        top = pop(m);
+        push(m, top + jm_dwarf_take_uleb(r));
+        break;
+    case 0x1a ... 0x1e: // and, div, minus, mod, mul
+    case 0x21:          // or
+    case 0x22:          // plus
+    case 0x24 ... 0x27: // shl, shr, shra, xor
+    case 0x29 ... 0x2e: // eq, ge, gt, le, lt, ne
+        compute(m, op);
+        break;
     case 0x28: // bra
     case 0x2f: // skip
-        distance = take_signed(&m->r, 2);
-        if (op == 0x2f || pop(m)) {
-            Addr to = m->r.at + distance;
-            if (to < m->start || to > m->r.end)
-                m->failed = True;
-            m->r.at = to;
-        }
-        return True;
+        distance = take_signed(r, 2);
+        if (op == 0x2f || pop(m))
+            go(m, distance);
+        break;
+    case 0x30 ... 0x4f: // lit0 to lit31
+        push(m, op - 0x30);
+        break;
+    case 0x70 ... 0x8f: // breg0 to breg31
+        push_register(m, op - 0x70);
+        break;
+    case 0x92: // bregx
+        push_register(m, jm_dwarf_take_uleb(r));
+        break;
+    case 0x94: // deref_size
+        dereference(m, jm_dwarf_take(r, 1));
+        break;
     case 0x96: // nop
-        return True;
+        break;
     default:
-        return False;
+        m->failed = True;
     }
 }
 
@@ -326,11 +275,10 @@ Evaluation jm_dwarf_evaluate(DwarfReader r, const Registers *registers, const Ad
         push(&m, *first);
     UInt steps = 0;
     while (m.r.at < m.r.end) {
-        UInt op = jm_dwarf_take(&m.r, 1);
-        Bool is_known = put_constant(&m, op) || arrange(&m, op) || calculate(&m, op) || look_up(&m, op) || go(&m, op);
+        execute(&m, jm_dwarf_take(&m.r, 1));
         if (m.lacks_register)
             return EVALUATION_LACKS_REGISTER;
-        if (!is_known || m.failed || m.r.failed || ++steps == MAX_STEPS)
+        if (m.failed || m.r.failed || ++steps == MAX_STEPS)
             return EVALUATION_FAILED;
     }
     *value = pop(&m);

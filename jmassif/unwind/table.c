@@ -100,7 +100,7 @@ static void read_augmentation(DwarfReader *r, const HChar *letters, Common *c)
         case 'S':
             c->is_signal_frame = True;
             break;
-        case 'B': // arm64: return addresses are signed with key B; see remember_or_pass()
+        case 'B': // arm64: return addresses are signed with key B; see execute()
         case 'G': // arm64: the stack is tagged
             break;
         default:
@@ -173,47 +173,107 @@ static void restore(RowMachine *m, ULong reg)
         set(m, reg, m->initial.where[reg], m->initial.value[reg]);
 }
 
-// Each function below executes one group of instructions, and returns False for any other.
-
-static Bool advance(RowMachine *m, DwarfReader *r, UInt op)
-{
-    const ULong unit = m->common->code_align;
-    switch (op) {
-    case 0x00: // nop
-        return True;
-    case 0x01: // set_loc
-        m->location = take_address(r, m->common->encoding);
-        return True;
-    case 0x02: // advance_loc1
-        m->location += jm_dwarf_take(r, 1) * unit;
-        return True;
-    case 0x03: // advance_loc2
-        m->location += jm_dwarf_take(r, 2) * unit;
-        return True;
-    case 0x04: // advance_loc4
-        m->location += jm_dwarf_take(r, 4) * unit;
-        return True;
-    case 0x40 ... 0x7f: // advance_loc
-        m->location += (op & 0x3f) * unit;
-        return True;
-    default:
-        return False;
-    }
-}
-
 // Multiplies unsigned: a damaged table may overflow, and signed overflow is undefined.
 static Long scaled(ULong number, Long unit)
 {
     return (Long)(number * (ULong)unit);
 }
 
-static Bool define_cfa(RowMachine *m, DwarfReader *r, UInt op)
+static Bool remember(RowMachine *m)
 {
+    if (m->n_remembered == MAX_REMEMBERED)
+        return False;
+    m->remembered[m->n_remembered++] = *m->row;
+    return True;
+}
+
+static Bool recall(RowMachine *m)
+{
+    if (m->n_remembered == 0)
+        return False;
+    *m->row = m->remembered[--m->n_remembered];
+    return True;
+}
+
+// The address of an expression, which is skipped.
+static Addr take_expression(DwarfReader *r)
+{
+    Addr at = r->at;
+    jm_dwarf_skip(r, jm_dwarf_take_uleb(r));
+    return at;
+}
+
+// Executes an instruction of the locations of registers. The low six bits of some are their first operand.
+static Bool locate(RowMachine *m, DwarfReader *r, UInt op)
+{
+    const Long unit = m->common->data_align;
+    const UInt reg = op & 0xc0 ? op & 0x3f : jm_dwarf_take_uleb(r);
+    switch (op) {
+    case 0x05:          // offset_extended
+    case 0x80 ... 0xbf: // offset
+        set(m, reg, AT_CFA, scaled(jm_dwarf_take_uleb(r), unit));
+        return True;
+    case 0x06:          // restore_extended
+    case 0xc0 ... 0xff: // restore
+        restore(m, reg);
+        return True;
+    case 0x07: // undefined
+        set(m, reg, UNDEFINED, 0);
+        return True;
+    case 0x08: // same_value
+        set(m, reg, KEPT, 0);
+        return True;
+    case 0x09: // register
+        set(m, reg, IN_REGISTER, jm_dwarf_take_uleb(r));
+        return True;
+    case 0x10: // expression
+    case 0x16: // val_expression
+        set(m, reg, op == 0x10 ? AT_EXPRESSION : IS_EXPRESSION, take_expression(r));
+        return True;
+    case 0x11: // offset_extended_sf
+        set(m, reg, AT_CFA, scaled(jm_dwarf_take_sleb(r), unit));
+        return True;
+    case 0x14: // val_offset
+        set(m, reg, IS_CFA, scaled(jm_dwarf_take_uleb(r), unit));
+        return True;
+    case 0x15: // val_offset_sf
+        set(m, reg, IS_CFA, scaled(jm_dwarf_take_sleb(r), unit));
+        return True;
+    case 0x2f: // GNU_negative_offset_extended
+        set(m, reg, AT_CFA, scaled(-jm_dwarf_take_uleb(r), unit));
+        return True;
+    default:
+        return False;
+    }
+}
+
+static Bool execute(RowMachine *m, DwarfReader *r, UInt op)
+{
+    const ULong code_unit = m->common->code_align;
     UnwindRow *row = m->row;
     switch (op) {
+    case 0x00: // nop
+        return True;
+    case 0x01: // set_loc
+        m->location = take_address(r, m->common->encoding);
+        return True;
+    case 0x02: // advance_loc1, advance_loc2, advance_loc4
+    case 0x03:
+    case 0x04:
+        m->location += jm_dwarf_take(r, 1u << (op - 0x02)) * code_unit;
+        return True;
+    case 0x40 ... 0x7f: // advance_loc
+        m->location += (op & 0x3f) * code_unit;
+        return True;
+    case 0x0a: // remember_state
+        return remember(m);
+    case 0x0b: // restore_state
+        return recall(m);
     case 0x0c: // def_cfa
+    case 0x12: // def_cfa_sf
         row->cfa_register = jm_dwarf_take_uleb(r);
-        row->cfa_offset = jm_dwarf_take_uleb(r);
+        row->cfa_offset =
+            op == 0x0c ? (Long)jm_dwarf_take_uleb(r) : scaled(jm_dwarf_take_sleb(r), m->common->data_align);
         row->cfa_expression = 0;
         return True;
     case 0x0d: // def_cfa_register
@@ -223,101 +283,10 @@ static Bool define_cfa(RowMachine *m, DwarfReader *r, UInt op)
         row->cfa_offset = jm_dwarf_take_uleb(r);
         return True;
     case 0x0f: // def_cfa_expression
-        row->cfa_expression = r->at;
-        jm_dwarf_skip(r, jm_dwarf_take_uleb(r));
-        return True;
-    case 0x12: // def_cfa_sf
-        row->cfa_register = jm_dwarf_take_uleb(r);
-        row->cfa_offset = scaled(jm_dwarf_take_sleb(r), m->common->data_align);
-        row->cfa_expression = 0;
+        row->cfa_expression = take_expression(r);
         return True;
     case 0x13: // def_cfa_offset_sf
         row->cfa_offset = scaled(jm_dwarf_take_sleb(r), m->common->data_align);
-        return True;
-    default:
-        return False;
-    }
-}
-
-// Handles AT_CFA and IS_CFA.
-static Bool set_by_offset(RowMachine *m, DwarfReader *r, UInt op)
-{
-    const Long unit = m->common->data_align;
-    ULong reg;
-    switch (op) {
-    case 0x80 ... 0xbf: // offset
-        set(m, op & 0x3f, AT_CFA, scaled(jm_dwarf_take_uleb(r), unit));
-        return True;
-    case 0x05: // offset_extended
-        reg = jm_dwarf_take_uleb(r);
-        set(m, reg, AT_CFA, scaled(jm_dwarf_take_uleb(r), unit));
-        return True;
-    case 0x11: // offset_extended_sf
-        reg = jm_dwarf_take_uleb(r);
-        set(m, reg, AT_CFA, scaled(jm_dwarf_take_sleb(r), unit));
-        return True;
-    case 0x14: // val_offset
-        reg = jm_dwarf_take_uleb(r);
-        set(m, reg, IS_CFA, scaled(jm_dwarf_take_uleb(r), unit));
-        return True;
-    case 0x15: // val_offset_sf
-        reg = jm_dwarf_take_uleb(r);
-        set(m, reg, IS_CFA, scaled(jm_dwarf_take_sleb(r), unit));
-        return True;
-    case 0x2f: // GNU_negative_offset_extended
-        reg = jm_dwarf_take_uleb(r);
-        set(m, reg, AT_CFA, scaled(-jm_dwarf_take_uleb(r), unit));
-        return True;
-    default:
-        return False;
-    }
-}
-
-// Handles all other locations of a register.
-static Bool set_otherwise(RowMachine *m, DwarfReader *r, UInt op)
-{
-    ULong reg;
-    switch (op) {
-    case 0xc0 ... 0xff: // restore
-        restore(m, op & 0x3f);
-        return True;
-    case 0x06: // restore_extended
-        restore(m, jm_dwarf_take_uleb(r));
-        return True;
-    case 0x07: // undefined
-        set(m, jm_dwarf_take_uleb(r), UNDEFINED, 0);
-        return True;
-    case 0x08: // same_value
-        set(m, jm_dwarf_take_uleb(r), KEPT, 0);
-        return True;
-    case 0x09: // register
-        reg = jm_dwarf_take_uleb(r);
-        set(m, reg, IN_REGISTER, jm_dwarf_take_uleb(r));
-        return True;
-    case 0x10: // expression
-    case 0x16: // val_expression
-        reg = jm_dwarf_take_uleb(r);
-        set(m, reg, op == 0x10 ? AT_EXPRESSION : IS_EXPRESSION, r->at);
-        jm_dwarf_skip(r, jm_dwarf_take_uleb(r));
-        return True;
-    default:
-        return False;
-    }
-}
-
-// Saves and restores rows, and skips instructions that locate no register.
-static Bool remember_or_pass(RowMachine *m, DwarfReader *r, UInt op)
-{
-    switch (op) {
-    case 0x0a: // remember_state
-        if (m->n_remembered == MAX_REMEMBERED)
-            return False;
-        m->remembered[m->n_remembered++] = *m->row;
-        return True;
-    case 0x0b: // restore_state
-        if (m->n_remembered == 0)
-            return False;
-        *m->row = m->remembered[--m->n_remembered];
         return True;
 #if defined(__aarch64__)
     case 0x2c: // AARCH64_negate_ra_state_with_pc
@@ -328,7 +297,7 @@ static Bool remember_or_pass(RowMachine *m, DwarfReader *r, UInt op)
         jm_dwarf_take_uleb(r);
         return True;
     default:
-        return False;
+        return locate(m, r, op);
     }
 }
 
@@ -336,9 +305,7 @@ static Bool remember_or_pass(RowMachine *m, DwarfReader *r, UInt op)
 static Bool run(RowMachine *m, DwarfReader r, Addr ip)
 {
     while (r.at < r.end && !r.failed) {
-        UInt op = jm_dwarf_take(&r, 1);
-        if (!set_by_offset(m, &r, op) && !advance(m, &r, op) && !define_cfa(m, &r, op) && !set_otherwise(m, &r, op) &&
-            !remember_or_pass(m, &r, op))
+        if (!execute(m, &r, jm_dwarf_take(&r, 1)))
             return False;
         if (m->location > ip)
             return !r.failed;
