@@ -81,10 +81,12 @@ export class Run {
         const held = { bytes: new Float64Array(this.nCells), blocks: new Float64Array(this.nCells), allocated: new Float64Array(this.nCells) };
         const [first, last] = [begin[Math.min(from, moment) + 1], begin[Math.max(from, moment) + 1]];
         const sign = from < moment ? 1 : -1;
-        for (const measure of ['bytes', 'blocks', 'allocated'] as const) {
-            const column = held[measure];
-            column.set(this.#cache.get(from)?.[measure] ?? []);
-            for (let row = first; row < last; row++) column[cell[row]] += sign * rows[measure][row];
+        for (const measure of ['bytes', 'blocks', 'allocated'] as const) held[measure].set(this.#cache.get(from)?.[measure] ?? []);
+        for (let row = first; row < last; row++) {
+            const at = cell[row];
+            held.bytes[at] += sign * rows.bytes[row];
+            held.blocks[at] += sign * rows.blocks[row];
+            held.allocated[at] += sign * rows.allocated[row];
         }
         for (const oldest of this.#cache.keys()) if (this.#cache.size >= CACHED) this.#cache.delete(oldest);
         this.#cache.set(moment, held);
