@@ -307,8 +307,9 @@ class Report(Numbers):
 
     @once
     def replacements(self) -> Set[int]:
-        """Records of blocks (rows) that only say what a block is for: no allocator did anything."""
-        return replaced(self.profile, self.profile.blocks.n_rows)[1]
+        """Records of the device's blocks (rows) that only say what a block is for: no allocator did anything."""
+        run = self.profile
+        return replaced(run, run.blocks.n_rows)[1] if "device" in used_sides(run) else set()
 
 
 def default_moment(run: Profile, names: Names) -> Moment:
