@@ -32,7 +32,7 @@ from jmassif.version import __version__
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 ASSETS = os.path.join(_PACKAGE, "assets")
 
-# Version of the data that the page's script reads; see reporter/web/src/runs/data.js.
+# Version of the data that the page's script reads; see reporter/web/src/runs/data.ts.
 DATA_VERSION = 1
 
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// The page's own address, behind its "#": always what the reader looks at (runs/state.js), so that it can be copied, kept and sent,
+// The page's own address, behind its "#": always what the reader looks at (runs/state.ts), so that it can be copied, kept and sent,
 // and so that the browser's back and forward lead from choice to choice. What is typed or zoomed makes no new step.
 
 import type { Page } from './runs/page.js';
