@@ -151,9 +151,6 @@ export class MemoryPlot extends TimePlot {
     /** Figures of another tool's log. */
     beside: Figure[];
     areas: Area[] = [];
-    dimension: Dimension = 'owner';
-    /** The area that alone is in full colour; '' for all. */
-    focus = '';
     /** Upper edges of the areas, the lowest first. */
     #stacked: (Area & { sums: Float64Array })[] = [];
     #tip = h('div', { class: 'tip', hidden: true });
@@ -177,9 +174,9 @@ export class MemoryPlot extends TimePlot {
         canvas.addEventListener('mouseleave', () => (this.#tip.hidden = true));
     }
 
+    /** `focus`: the area that alone is in full colour; '' for all. */
     draw(dimension: Dimension, focus: string) {
         const { run, x, beside } = this;
-        Object.assign(this, { dimension, focus });
         this.areas = areas(run, dimension, this.side);
         this.theme = theme();
         this.#stacked = edges(run, this.areas, x, this.now);

@@ -97,6 +97,8 @@ export function zoomBy(page: Page, factor: number, around?: number) {
 /** A plot on the timeline's axis. Those with one `key` follow each other's pointer; all show the page's span. */
 export class TimePlot {
     plot: uPlot | null = null;
+    /** Pixels that it may take; 0: all of its place. */
+    width = 0;
     /** Times of all columns. */
     x = new Float64Array(0);
     theme: Theme = {};
@@ -123,7 +125,7 @@ export class TimePlot {
         const [from, to] = spanOf(page);
         this.plot = new uPlot(
             {
-                width: Math.max(LEAST_WIDTH, canvas.clientWidth || canvas.parentElement?.clientWidth || 800),
+                width: Math.max(LEAST_WIDTH, this.width || canvas.clientWidth || 800),
                 height: this.height,
                 padding: [this.top, 12, 0, 0],
                 legend: { show: false },
@@ -197,9 +199,5 @@ export class TimePlot {
         this.#release();
         this.plot?.destroy();
         this.plot = null;
-    }
-
-    resize(width: number) {
-        this.plot?.setSize({ width: Math.max(LEAST_WIDTH, width), height: this.height });
     }
 }

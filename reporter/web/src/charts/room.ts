@@ -2,7 +2,7 @@
 //
 // The width that a drawing has, on the screen and on paper.
 
-import type { RefObject } from 'preact';
+import { options, type RefObject } from 'preact';
 import { useLayoutEffect, useState } from 'preact/hooks';
 import { Hold } from '../base/hold.js';
 import { onTheme } from '../base/theme.js';
@@ -20,7 +20,14 @@ export function useRoom(place: RefObject<HTMLElement | null>): number {
         };
         const again = () => measure(() => false);
         hold.onResize(element, () => measure((width) => width === element.clientWidth));
-        hold.onPrint((width) => (width ? set({ width }) : again()));
+        hold.onPrint((width) => {
+            // The browser lays the paper out when this returns.
+            const { debounceRendering } = options;
+            options.debounceRendering = (draw) => draw();
+            if (width) set({ width });
+            else again();
+            options.debounceRendering = debounceRendering;
+        });
         onTheme(hold, again);
         return () => hold.release();
     }, []);

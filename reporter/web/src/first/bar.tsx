@@ -6,6 +6,8 @@ import { useEffect, useRef, useState } from 'preact/hooks';
 import type { Address } from '../address.js';
 import { announceTheme } from '../base/theme.js';
 import { zoomBy } from '../charts/plot.js';
+import { Choice } from '../charts/section.js';
+import { Chip } from '../charts/chip.js';
 import { copy } from '../charts/csv.js';
 import { comparisonOf } from '../runs/comparison.js';
 import { expressionOf } from '../runs/filter.js';
@@ -14,33 +16,18 @@ import { tabsOf } from '../tabs.js';
 
 type Option = [value: string, text: string];
 
-function Choice({ label, options, value, onChoose }: { label: string; options: Option[]; value: string; onChoose: (value: string) => void }) {
-    return (
-        <label class="choice">
-            {label}{' '}
-            <select value={value} onChange={(event) => onChoose(event.currentTarget.value)}>
-                {options.map(([key, text]) => (
-                    <option key={key} value={key}>
-                        {text}
-                    </option>
-                ))}
-            </select>
-        </label>
-    );
-}
-
 /** Of a comparison: a choice of columns. */
 function Columns({ page }: { page: Page }) {
     const { columns } = comparisonOf(page).difference;
     const options = columns.map(({ label }, i): Option => [String(i), label]);
     return (
         <>
-            <Choice label="Show" options={options} value={String(page.moment)} onChoose={(value) => page.select(Number(value))} />
+            <Choice label="Show" options={options} value={String(page.moment)} onChange={(value) => page.select(Number(value))} />
             <Choice
                 label="vs."
                 options={[['', 'nothing'], ...options]}
                 value={String(page.other ?? '')}
-                onChoose={(value) => page.compare(value === '' ? null : Number(value))}
+                onChange={(value) => page.compare(value === '' ? null : Number(value))}
             />
         </>
     );
@@ -53,7 +40,7 @@ function Processes({ page }: { page: Page }) {
             label="Process"
             options={options}
             value={String(page.runs.indexOf(page.whole))}
-            onChoose={(value) => page.show(page.runs[Number(value)])}
+            onChange={(value) => page.show(page.runs[Number(value)])}
         />
     );
 }
@@ -155,7 +142,7 @@ function Menu({ page, address }: { page: Page; address: Address }) {
                     label="Theme"
                     options={THEMES}
                     value={theme}
-                    onChoose={(value) => {
+                    onChange={(value) => {
                         document.documentElement.dataset.theme = value;
                         setTheme(value);
                         announceTheme();
@@ -233,21 +220,6 @@ function useKeys(page: Page) {
     }, [page]);
 }
 
-/** What the call tree is narrowed to, and the way back. */
-function Narrowed({ page }: { page: Page }) {
-    const { only } = page;
-    if (!only) return null;
-    const what = `${{ owner: 'owner', line: 'line', cell: 'allocated by' }[only.dimension]} ${only.name}`;
-    return (
-        <span class="chips" role="status">
-            <a href="#calls">flame graph</a>:{' '}
-            <button type="button" class="chip" aria-label={`The flame graph shows only ${what}: reset`} onClick={() => page.narrow(null)}>
-                only {what} <span aria-hidden="true">✕</span>
-            </button>
-        </span>
-    );
-}
-
 export function Bar({ page, address }: { page: Page; address: Address }) {
     usePage(page);
     useKeys(page);
@@ -270,7 +242,11 @@ export function Bar({ page, address }: { page: Page; address: Address }) {
                     </button>
                 </span>
             )}
-            <Narrowed page={page} />
+            {page.only && (
+                <span>
+                    <a href="#calls">flame graph</a>: <Chip page={page} />
+                </span>
+            )}
             <span class="right">
                 <Search page={page} />
                 <Menu page={page} address={address} />

@@ -4,14 +4,13 @@
 // the whole run, on which the span that the plots show can be moved.
 
 import { useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
-import { Hold } from '../base/hold.js';
-import { onTheme } from '../base/theme.js';
 import { count, growth, moment as time, size, whole, wholePercent } from '../base/units.js';
 import { signsOf } from '../charts/marks.js';
 import { drawMemory, MemoryPlot } from '../charts/memory.js';
 import { begun, finished } from '../charts/picture.js';
 import { PictureButtons } from '../charts/picture_buttons.js';
-import { openingSpan, spanOf, wholeSpan, zoomBy } from '../charts/plot.js';
+import { openingSpan, spanOf, theme, wholeSpan, zoomBy } from '../charts/plot.js';
+import { useRoom } from '../charts/room.js';
 import { type Area, areas, exact, type Side, times, valueAt } from '../runs/areas.js';
 import { type Page, settingOf } from '../runs/page.js';
 import type { Dimension, Run } from '../runs/run.js';
@@ -117,28 +116,22 @@ function Overview({ page }: { page: Page }) {
     const [first, last] = wholeSpan(run);
     const [from, to] = spanOf(page);
     const share = (at: number) => (at - first) / (last - first);
+    const room = useRoom(canvas);
+    const back = theme()['--back'];
     useLayoutEffect(() => {
+        const [element, context] = [canvas.current, canvas.current?.getContext('2d')];
+        if (!element?.clientWidth || !context) return;
         const x = times(run);
         const { most } = exact(run, x, 'both');
-        const draw = () => {
-            const [element, context] = [canvas.current, canvas.current?.getContext('2d')];
-            if (!element?.clientWidth || !context) return;
-            const ratio = devicePixelRatio;
-            [element.width, element.height] = [element.clientWidth * ratio, element.clientHeight * ratio];
-            const top = most.reduce((a, b) => Math.max(a, b), 1);
-            context.fillStyle = getComputedStyle(element).color;
-            context.beginPath();
-            context.moveTo(0, element.height);
-            x.forEach((at, i) => context.lineTo(((at - x[0]) / (last - first)) * element.width, element.height * (1 - most[i] / top)));
-            context.lineTo(element.width, element.height);
-            context.fill();
-        };
-        draw();
-        const hold = new Hold();
-        if (canvas.current) hold.onResize(canvas.current, draw);
-        onTheme(hold, draw);
-        return () => hold.release();
-    }, [run]);
+        [element.width, element.height] = [element.clientWidth, element.clientHeight].map((size) => size * devicePixelRatio);
+        const top = most.reduce((a, b) => Math.max(a, b), 1);
+        context.fillStyle = getComputedStyle(element).color;
+        context.beginPath();
+        context.moveTo(0, element.height);
+        x.forEach((at, i) => context.lineTo(share(at) * element.width, element.height * (1 - most[i] / top)));
+        context.lineTo(element.width, element.height);
+        context.fill();
+    }, [run, room, back]);
     const timeAt = (event: PointerEvent) => {
         const { left, width } = (place.current as HTMLElement).getBoundingClientRect();
         return first + Math.max(0, Math.min(1, (event.clientX - left) / width)) * (last - first);
@@ -215,31 +208,19 @@ function Plot({ page, side, dimension, focus, onMade }: PlotProps) {
     const { run, moment } = page;
     const canvas = useRef<HTMLDivElement>(null);
     const plot = useRef<MemoryPlot | null>(null);
+    const width = useRoom(canvas);
+    const back = theme()['--back'];
     useLayoutEffect(() => {
-        const place = canvas.current as HTMLDivElement;
-        const hold = new Hold();
-        let width = place.clientWidth;
-        const made = (plot.current = new MemoryPlot(page, side, place, `time-${run.head.pid}`));
+        const made = (plot.current = new MemoryPlot(page, side, canvas.current as HTMLDivElement, `time-${run.head.pid}`));
         onMade(made);
-        made.draw(dimension, focus);
-        const fit = (next: number) => {
-            if (next === width || !next) return;
-            width = next;
-            made.resize(next);
-        };
-        hold.onResize(place, () => fit(place.clientWidth));
-        hold.onPrint((paper) => fit(paper ?? place.clientWidth));
-        onTheme(hold, () => made.draw(made.dimension, made.focus));
-        return () => {
-            hold.release();
-            made.destroy();
-        };
+        return () => made.destroy();
     }, [run, side]);
     useLayoutEffect(() => {
-        const made = plot.current;
-        if (made && (made.dimension !== dimension || made.focus !== focus)) made.draw(dimension, focus);
-        else made?.update();
-    });
+        if (!plot.current) return;
+        plot.current.width = width;
+        plot.current.draw(dimension, focus);
+    }, [run, side, dimension, focus, width, back]);
+    useLayoutEffect(() => plot.current?.update());
     const at = run.moments[moment];
     const held = side === 'both' ? at.host + at.device : at[side];
     return (

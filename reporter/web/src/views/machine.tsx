@@ -77,7 +77,11 @@ function View({ page }: { page: Page }) {
         return () => made.destroy();
     }, []);
     const dark = theme()['--back'];
-    useLayoutEffect(() => plot.current?.draw(), [width, dark]);
+    useLayoutEffect(() => {
+        if (!plot.current) return;
+        plot.current.width = width;
+        plot.current.draw();
+    }, [width, dark]);
     useLayoutEffect(() => plot.current?.update());
     const now = run.moments[index];
     const rows = useMemo(() => run.parts.machine.map((figure, i) => rowOf(figure, i, now?.time ?? 0)), [run, index]);
