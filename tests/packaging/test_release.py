@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.harness import BUILD, ROOT, Run, check_run, released, run
+from tests.harness import ARCH, BUILD, ROOT, Run, check_run, released, run
 from tests.packaging.test_bundle_build import without
 
 VERSION = re.findall(r"^AC_INIT\(\[jmassif\], \[(.*)\]\)", (ROOT / "configure.ac").read_text(), re.MULTILINE)[0]
@@ -85,6 +85,18 @@ def test_a_release_installs_itself_and_names_a_command_that_works(release: Path,
     assert (done.returncode, done.stderr) == (0, "")
     recorded = run(["sh", "-c", done.stdout.partition("next: ")[2]], cwd=tmp_path)
     assert recorded.returncode == 0 and re.search(r"(?m)^<string>:1 +64\.0 MiB", recorded.stdout), recorded.stderr
+
+
+def test_make_install_with_the_bundles_core_brings_what_the_tool_needs(release: Path, tmp_path: Path) -> None:
+    tree = BUILD / "bundle" / platform.machine()
+    check_run(["make", "install", f"DESTDIR={tmp_path}"], cwd=tree)
+    tools = {path.name for path in (tmp_path / "usr/lib/jmassif").iterdir()}
+    with tarfile.open(str(next(release.glob(f"jmassif-*-{platform.machine()}.tar.xz")))) as bundle:
+        packed = {Path(name).name for name in bundle.getnames() if Path(name).parent.name == "jmassif"}
+    assert {name for name in packed if ARCH in name or name == "vgdb"} == tools
+    assert "valgrind=''" in (tmp_path / "usr/bin/jmassif").read_text()
+    check_run(["make", "uninstall", f"DESTDIR={tmp_path}"], cwd=tree)
+    assert not [path for path in tmp_path.rglob("*") if path.is_file()]
 
 
 def test_wheel_and_source_of_a_release_have_the_page_and_its_news_are_of_the_version(release: Path) -> None:
