@@ -12,6 +12,7 @@
 #include "attribution/owner.h"
 #include "base/client_memory.h"
 #include "base/clock.h"
+#include "base/hooks.h"
 #include "base/libc.h"
 #include "base/options.h"
 #include "base/per_thread.h"
@@ -19,9 +20,8 @@
 #include "base/text.h"
 #include "calls/scope.h"
 #include "cuda/cuda.h"
-#include "cuda/device_blocks.h"
 #include "cuda/query.h"
-#include "cuda/tensor.h"
+#include "device/blocks.h"
 #include "driver/driver.h"
 #include "events/exhaustion.h"
 #include "events/region.h"
@@ -47,6 +47,7 @@
 #include "symbols/source.h"
 #include "symbols/symbol.h"
 #include "tensors/roles.h"
+#include "tensors/tensor.h"
 #include "trace/trace.h"
 #include "unwind/code.h"
 #include "unwind/unwind.h"
@@ -222,15 +223,19 @@ static const SnapshotSource snapshot_sources[] = {
     {.tell = jm_exhaustion_write_counters},
 };
 
+const RecorderHooks jm_hooks = {
+    .object_found = on_object,
+    .observe_roles = jm_torch_observe_roles,
+    .oom_recorded = jm_device_tell_reserves,
+    .library_loaded = jm_pages_measure_scope,
+    .segment_ended = jm_tensor_segment_ended,
+};
+
 void event_started(void)
 {
     jm_owner_init(jm_options.owners_file);
-    jm_symbol_on_object(on_object);
     jm_clock_init();
     jm_account_without_cache(host_environment("PYTORCH_NO_CUDA_MEMORY_CACHING") != NULL); // until PyTorch reads it
-    jm_cuda_on_library_loaded(jm_pages_measure_scope);
-    jm_exhaustion_on_event(jm_device_tell_reserves);
-    jm_live_tensors_on_settled(jm_torch_observe_roles);
     jm_pages_init();
     jm_driver_init();
     jm_trace_open();

@@ -38,6 +38,20 @@ Word jm_array_add(Array *a, const void *record)
     return a->n - 1;
 }
 
+void *jm_array_find(const Array *a, const void *record, SizeT key_bytes)
+{
+    for (Word i = 0; i < a->n; i++)
+        if (memcmp(jm_array_at(a, i), record, key_bytes) == 0)
+            return jm_array_at(a, i);
+    return NULL;
+}
+
+void *jm_array_find_or_add(Array *a, const void *record, SizeT key_bytes)
+{
+    void *found = jm_array_find(a, record, key_bytes);
+    return found ? found : jm_array_at(a, jm_array_add(a, record));
+}
+
 void jm_array_remove(Array *a, Word i)
 {
     a->n--;

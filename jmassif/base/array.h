@@ -14,6 +14,11 @@ typedef struct {
     Word n, capacity;
 } Array;
 
+#define JM_ARRAY(name, type)                                                                                           \
+    {                                                                                                                  \
+        (name), NULL, sizeof(type), 0, 0                                                                               \
+    }
+
 Array *jm_array_new(const HChar *name, SizeT record_bytes);
 void jm_array_delete(Array *a);
 
@@ -29,6 +34,13 @@ static inline void *jm_array_at(const Array *a, Word i)
 
 // Append a copy of the record and return its index.
 Word jm_array_add(Array *a, const void *record);
+
+// Find the record that begins with the same bytes as `record`; NULL if there is none. For a few records: the search is
+// linear.
+void *jm_array_find(const Array *a, const void *record, SizeT key_bytes);
+
+// The same, but append a copy of the record if there is none.
+void *jm_array_find_or_add(Array *a, const void *record, SizeT key_bytes);
 
 // Insert a copy of the record before the one at `i`, which may be the end.
 void jm_array_insert(Array *a, Word i, const void *record);

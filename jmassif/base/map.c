@@ -20,15 +20,6 @@ static void link_node(Map *map, MapNode *node)
     *chain = node;
 }
 
-Map *jm_map_new(const HChar *name)
-{
-    Map *map = host_alloc_zeroed(name, 1, sizeof *map);
-    map->name = name;
-    map->n_chains = sizes[0];
-    map->chains = host_alloc_zeroed(name, map->n_chains, sizeof *map->chains);
-    return map;
-}
-
 static void grow(Map *map)
 {
     UInt i = 0, old_n = map->n_chains;
@@ -44,22 +35,25 @@ static void grow(Map *map)
             next = node->next;
             link_node(map, node);
         }
-    host_free(old);
+    if (old)
+        host_free(old);
 }
 
-void jm_map_delete(Map *map, void (*delete_node)(void *node))
+void jm_map_clear(Map *map, void (*delete_node)(void *node))
 {
-    for (UInt c = 0; c < map->n_chains && delete_node; c++)
-        for (MapNode *node = map->chains[c], *next; node; node = next) {
-            next = node->next;
-            delete_node(node);
-        }
-    host_free(map->chains);
-    host_free(map);
+    for (MapNode *node = jm_map_next(map, NULL), *next; node && delete_node; node = next) {
+        next = jm_map_next(map, node);
+        delete_node(node);
+    }
+    if (map->chains)
+        host_free(map->chains);
+    *map = (Map)JM_MAP(map->name);
 }
 
 void jm_map_add(Map *map, void *node)
 {
+    if (!map->n_chains)
+        grow(map);
     map->n++;
     link_node(map, node);
     if (map->n > map->n_chains)
@@ -68,7 +62,7 @@ void jm_map_add(Map *map, void *node)
 
 void *jm_map_find(const Map *map, UWord key)
 {
-    MapNode *node = *chain_of(map, key);
+    MapNode *node = map->n ? *chain_of(map, key) : NULL;
     while (node && node->key != key)
         node = node->next;
     return node;
@@ -76,6 +70,8 @@ void *jm_map_find(const Map *map, UWord key)
 
 void *jm_map_remove(Map *map, UWord key)
 {
+    if (!map->n)
+        return NULL;
     MapNode **at = chain_of(map, key);
     while (*at && (*at)->key != key)
         at = &(*at)->next;
@@ -96,14 +92,4 @@ void *jm_map_next(const Map *map, void *after)
         if (map->chains[c])
             return map->chains[c];
     return NULL;
-}
-
-MapNode **jm_map_nodes(const Map *map, UInt *n)
-{
-    *n = map->n;
-    MapNode **nodes = map->n ? host_alloc(map->name, map->n * sizeof *nodes) : NULL;
-    UInt i = 0;
-    for (MapNode *node = NULL; (node = jm_map_next(map, node));)
-        nodes[i++] = node;
-    return nodes;
 }

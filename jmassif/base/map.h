@@ -19,20 +19,23 @@ typedef struct {
     UInt n_chains, n;
 } Map;
 
-Map *jm_map_new(const HChar *name);
-void jm_map_delete(Map *map, void (*delete_node)(void *node)); // NULL keeps the nodes
+#define JM_MAP(name)                                                                                                   \
+    {                                                                                                                  \
+        (name), NULL, 0, 0                                                                                             \
+    }
+
+void jm_map_clear(Map *map, void (*delete_node)(void *node)); // NULL keeps the nodes
 
 void jm_map_add(Map *map, void *node);
-void *jm_map_find(const Map *map, UWord key);   // NULL if there is none
-void *jm_map_remove(Map *map, UWord key);       // returns the node, which is the caller's again
-void *jm_map_next(const Map *map, void *after); // in no order; NULL begins, and ends
+void *jm_map_find(const Map *map, UWord key); // NULL if there is none
+void *jm_map_remove(Map *map, UWord key);     // returns the node, which is the caller's again
+
+// The node after another one, in no order; NULL begins, and ends. A node may be removed once the next one is known.
+void *jm_map_next(const Map *map, void *after);
 
 static inline UInt jm_map_n(const Map *map)
 {
     return map->n;
 }
-
-// All nodes, so that the map may change meanwhile; NULL if there are none. The caller frees the array.
-MapNode **jm_map_nodes(const Map *map, UInt *n);
 
 #endif

@@ -42,7 +42,7 @@ typedef struct {
     Bool changed;
 } ScopeSum;
 
-static Array *sums; // elements are ScopeSum
+static Array sums = JM_ARRAY("jm.scope", ScopeSum);
 static UInt n_scopes;
 static UInt n_threads; // have entered a scope
 
@@ -68,24 +68,9 @@ static inline Scope *innermost(ThreadId tid)
     return t && t->depth ? &t->scopes[t->depth - 1] : NULL;
 }
 
-static ScopeSum *sum_of(UInt name)
-{
-    if (!sums)
-        sums = jm_array_new("jm.scope", sizeof(ScopeSum));
-    for (Word i = 0; i < jm_array_n(sums); i++) {
-        ScopeSum *s = jm_array_at(sums, i);
-        if (s->name == name)
-            return s;
-    }
-    ScopeSum fresh;
-    memset(&fresh, 0, sizeof fresh);
-    fresh.name = name;
-    return jm_array_at(sums, jm_array_add(sums, &fresh));
-}
-
 static void tell(ThreadId tid, const Scope *s, UInt parent)
 {
-    ScopeSum *sum = sum_of(s->name);
+    ScopeSum *sum = jm_array_find_or_add(&sums, &(ScopeSum){.name = s->name}, sizeof s->name);
     ULong now = jm_clock_now();
     if (sum->n_told < MAX_TOLD) {
         sum->n_told++;
@@ -240,8 +225,8 @@ Bool jm_scope_has_failed(ThreadId tid)
 
 void jm_scope_write_sums(void)
 {
-    for (Word i = 0; sums && i < jm_array_n(sums); i++) {
-        ScopeSum *s = jm_array_at(sums, i);
+    for (Word i = 0; i < jm_array_n(&sums); i++) {
+        ScopeSum *s = jm_array_at(&sums, i);
         if (s->changed)
             jm_trace_scope_sum(s->name, s->n_summed, s->time, s->growth);
         s->changed = False;
@@ -253,5 +238,5 @@ void jm_scope_stats(void)
     jm_stats_row("jm.scope", "threads that have called CUDA or dlopen", n_threads,
                  n_threads * MAX_DEPTH * sizeof(Scope));
     jm_stats_row("jm.scope", "threads", host_n_threads(), jm_per_thread_bytes(&threads));
-    jm_stats_array("jm.scope", "sums of calls", sums, sizeof(ScopeSum));
+    jm_stats_array("jm.scope", "sums of calls", &sums, sizeof(ScopeSum));
 }

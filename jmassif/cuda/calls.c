@@ -11,13 +11,12 @@
 #include "base/array.h"
 #include "base/client_memory.h"
 #include "calls/scope.h"
-#include "cuda/device_blocks.h"
 #include "cuda/layout.h"
-#include "cuda/pool.h"
 #include "cuda/query.h"
-#include "cuda/registered.h"
-#include "cuda/tensor.h"
+#include "device/blocks.h"
+#include "device/pool.h"
 #include "events/exhaustion.h"
+#include "tensors/tensor.h"
 
 static ULong n_unknown_frees;
 static ULong n_refused;
@@ -193,13 +192,13 @@ static Bool free_array(const CudaCall *call)
 // (address, size, …)
 static Bool register_host(const CudaCall *call)
 {
-    jm_registered_add(call->words[0], call->words[1]);
+    jm_device_register(call->words[0], call->words[1]);
     return jm_query_block(call, (QuerySubject){.key = call->words[0]});
 }
 
 static Bool unregister_host(const CudaCall *call)
 {
-    jm_registered_remove(call->words[0]);
+    jm_device_unregister(call->words[0]);
     return False;
 }
 
@@ -287,16 +286,12 @@ typedef struct {
     UWord handle;
 } Alias;
 
-static Array *aliases;
+static Array aliases = JM_ARRAY("jm.cuda", Alias);
 
 static UWord handle_behind(UWord handle)
 {
-    for (Word i = 0; aliases && i < jm_array_n(aliases); i++) {
-        const Alias *a = jm_array_at(aliases, i);
-        if (a->alias == handle)
-            return a->handle;
-    }
-    return handle;
+    const Alias *a = jm_array_find(&aliases, &handle, sizeof handle);
+    return a ? a->handle : handle;
 }
 
 static Bool reserve_addresses(const CudaCall *call)
@@ -332,12 +327,8 @@ static Bool retain_handle(const CudaCall *call)
     if (!block)
         return False;
     block->n_handles++;
-    if (handle != block->key && handle_behind(handle) == handle) {
-        if (!aliases)
-            aliases = jm_array_new("jm.cuda", sizeof(Alias));
-        Alias a = {handle, block->key};
-        jm_array_add(aliases, &a);
-    }
+    if (handle != block->key && handle_behind(handle) == handle)
+        jm_array_add(&aliases, &(Alias){handle, block->key});
     return False;
 }
 
@@ -376,19 +367,11 @@ typedef struct {
     UInt n_retained;
 } Primary;
 
-static Array *primaries;
+static Array primaries = JM_ARRAY("jm.cuda", Primary);
 
 static Primary *primary_of(UInt device)
 {
-    if (!primaries)
-        primaries = jm_array_new("jm.cuda", sizeof(Primary));
-    for (Word i = 0; i < jm_array_n(primaries); i++) {
-        Primary *p = jm_array_at(primaries, i);
-        if (p->device == device)
-            return p;
-    }
-    Primary fresh = {device, 0, 0};
-    return jm_array_at(primaries, jm_array_add(primaries, &fresh));
+    return jm_array_find_or_add(&primaries, &(Primary){.device = device}, sizeof device);
 }
 
 // From now on the device can be queried for its type.
@@ -459,23 +442,9 @@ Bool jm_calls_is_capturing(void)
 
 // ---- reports of frameworks -----------------------------------------------------------------------------------
 
-// c10::Device is two bytes, type and index, in the lower half of a register; the type 1 is CUDA
-// (c10/core/DeviceType.h).
-#define C10_CUDA 1
-
-// (address, bytes[, allocated, reserved], device): the device is in words[s]
 static Bool report_tensor(const CudaCall *call)
 {
-    UWord device = argument_s(call);
-    if ((device & 0xff) != C10_CUDA)
-        return False;
-    TensorReport report = {.address = call->words[0],
-                           .bytes = (Long)call->words[1],
-                           .has_totals = call->function->s == 4,
-                           .total_allocated = call->words[2],
-                           .total_reserved = call->words[3],
-                           .device = (signed char)(device >> 8)};
-    jm_tensor_report(call->tid, &report);
+    jm_tensor_reported(call->tid, call->words, call->function->s);
     return False;
 }
 
@@ -487,22 +456,18 @@ static Bool report_out_of_memory(const CudaCall *call)
 }
 
 // TensorFlow uses this allocator for host memory too, which lies in no segment.
-static Bool report_exactly(const CudaCall *call, Addr address, Long bytes)
-{
-    TensorReport report = {.is_exact = True, .address = address, .bytes = bytes};
-    if (address && bytes)
-        jm_tensor_report(call->tid, &report);
-    return False;
-}
-
 static Bool report_handed_out(const CudaCall *call)
 {
-    return report_exactly(call, call->result, (Long)argument_s(call));
+    if (call->result && argument_s(call))
+        jm_tensor_handed_out(call->tid, call->result, argument_s(call));
+    return False;
 }
 
 static Bool report_taken_back(const CudaCall *call)
 {
-    return report_exactly(call, argument_p(call), -1);
+    if (argument_p(call))
+        jm_tensor_taken_back(call->tid, argument_p(call));
+    return False;
 }
 
 // ---- the table -----------------------------------------------------------------------------------------------

@@ -8,17 +8,18 @@
 #include "base/array.h"
 #include "base/client_memory.h"
 #include "base/clock.h"
+#include "base/hooks.h"
 #include "base/text.h"
 #include "calls/scope.h"
 #include "cuda/api.h"
 #include "cuda/calls.h"
-#include "cuda/device_blocks.h"
 #include "cuda/query.h"
-#include "cuda/registered.h"
+#include "device/blocks.h"
 #include "events/exhaustion.h"
 #include "events/snapshot.h"
 #include "host/host.h"
 #include "ledger/live_tensors.h"
+#include "machine/manifest.h"
 #include "stack/stack.h"
 #include "symbols/elf.h"
 #include "trace/trace.h"
@@ -26,13 +27,6 @@
 #include "preload/protocol.h"
 
 #include <sys/mman.h>
-
-static void (*library_loaded)(ThreadId tid);
-
-void jm_cuda_on_library_loaded(void (*loaded)(ThreadId tid))
-{
-    library_loaded = loaded;
-}
 
 // ---- calls that failed ---------------------------------------------------------------------------------------
 
@@ -43,28 +37,19 @@ typedef struct {
     Bool changed;
 } Failure;
 
-static Array *failures;
+static Array failures = JM_ARRAY("jm.cuda", Failure);
 
 static void count_failure(UInt name, UInt code)
 {
-    if (!failures)
-        failures = jm_array_new("jm.cuda", sizeof(Failure));
-    for (Word i = 0; i < jm_array_n(failures); i++) {
-        Failure *f = jm_array_at(failures, i);
-        if (f->name == name && f->code == code) {
-            f->count++;
-            f->changed = True;
-            return;
-        }
-    }
-    Failure fresh = {name, code, 1, True};
-    jm_array_add(failures, &fresh);
+    Failure *f = jm_array_find_or_add(&failures, &(Failure){.name = name, .code = code}, 2 * sizeof(UInt));
+    f->count++;
+    f->changed = True;
 }
 
 static void write_failures(void)
 {
-    for (Word i = 0; failures && i < jm_array_n(failures); i++) {
-        Failure *f = jm_array_at(failures, i);
+    for (Word i = 0; i < jm_array_n(&failures); i++) {
+        Failure *f = jm_array_at(&failures, i);
         if (f->changed)
             jm_trace_failure(f->name, f->code, f->count);
         f->changed = False;
@@ -123,7 +108,7 @@ static Bool is_look_due(const CudaCall *call)
 {
     static ULong next_look_ms, enough_bytes;
     ULong held = jm_ledger_total(SIDE_DEVICE);
-    if (!jm_query_is_discrete() || !jm_calls_is(call->function, MOVES_MEMORY) || jm_calls_is_capturing() ||
+    if (!jm_memory_is_measured_apart() || !jm_calls_is(call->function, MOVES_MEMORY) || jm_calls_is_capturing() ||
         jm_scope_depth(call->tid) != 1 || jm_kind_side(call->function->kind) != SIDE_DEVICE ||
         (held < enough_bytes && jm_clock_ms() < next_look_ms))
         return False;
@@ -177,8 +162,8 @@ static Bool leave(const CudaCall *call)
     if (!failed && is_look_due(call))
         has_question = jm_query_room(call, has_question);
     count_attempt(call, failed);
-    if (jm_calls_is(function, LOADS_LIBRARY) && library_loaded)
-        library_loaded(call->tid);
+    if (jm_calls_is(function, LOADS_LIBRARY))
+        jm_hooks.library_loaded(call->tid);
     n_ends_under_way -= n_ends_under_way && jm_calls_is(function, ENDS_PROGRAM);
     jm_scope_leave(call->tid, name);
     return has_question;
@@ -244,8 +229,8 @@ void jm_cuda_write_counters(void)
         jm_trace_counter("stack-completed-from-api-call", jm_stack_n_completed());
     if (jm_calls_n_refused())
         jm_trace_counter("cuda-report-refused", jm_calls_n_refused());
-    if (jm_registered_bytes() != told_registered)
-        jm_trace_counter("host-registered-bytes", told_registered = jm_registered_bytes());
+    if (jm_device_registered_bytes() != told_registered)
+        jm_trace_counter("host-registered-bytes", told_registered = jm_device_registered_bytes());
     if (jm_calls_reserved_addresses() != told_reserved)
         jm_trace_counter("cuda-address-space-reserved-bytes", told_reserved = jm_calls_reserved_addresses());
 }

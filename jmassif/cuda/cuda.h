@@ -7,10 +7,6 @@
 
 #include "host/types.h"
 
-// Sets the callback for a dlopen that is about to end, while its scope is still open, to measure the library's
-// mappings.
-void jm_cuda_on_library_loaded(void (*loaded)(ThreadId tid));
-
 // Handles a request of preload/protocol.h. False if it is not one of CUDA's. Invalid requests are counted.
 Bool jm_cuda_handle_request(ThreadId tid, UWord *args, UWord *result);
 

@@ -9,12 +9,11 @@
 #include "base/client_memory.h"
 #include "base/clock.h"
 #include "base/libc.h"
-#include "base/options.h"
 #include "base/per_thread.h"
-#include "cuda/device_blocks.h"
-#include "cuda/pool.h"
-#include "cuda/registered.h"
+#include "device/blocks.h"
+#include "device/pool.h"
 #include "events/exhaustion.h"
+#include "machine/manifest.h"
 #include "symbols/elf.h"
 #include "trace/trace.h"
 
@@ -61,9 +60,6 @@ static Asked *asked(ThreadId tid)
     return JM_OF_THREAD(&asked_by, Asked, tid);
 }
 
-static Bool is_integrated_known;
-static Bool is_discrete;
-
 void jm_query_begin(const CudaCall *call)
 {
     *asked(call->tid) = (Asked){.address = call->address, .library = call->function->library};
@@ -77,14 +73,14 @@ typedef struct {
     Addr found;
 } Known;
 
-static Array *known;
+static Array known = JM_ARRAY("jm.cuda", Known);
 
 void jm_query_unmapped(Addr start, SizeT bytes)
 {
-    for (Word i = known ? jm_array_n(known) - 1 : -1; i >= 0; i--) {
-        const Known *k = jm_array_at(known, i);
+    for (Word i = jm_array_n(&known) - 1; i >= 0; i--) {
+        const Known *k = jm_array_at(&known, i);
         if (k->code - start < bytes || k->found - start < bytes)
-            jm_array_remove(known, i);
+            jm_array_remove(&known, i);
     }
 }
 
@@ -93,16 +89,13 @@ static Addr function_in(Addr library_code, const HChar *name)
 {
     if (!name)
         return 0;
-    if (!known)
-        known = jm_array_new("jm.cuda", sizeof(Known));
-    for (Word i = 0; i < jm_array_n(known); i++) {
-        Known *k = jm_array_at(known, i);
-        if (k->code == library_code && k->name == name)
-            return k->found;
-    }
-    Known fresh = {library_code, name, jm_find_dynamic_symbol(library_code, name)};
-    jm_array_add(known, &fresh);
-    return fresh.found;
+    Known wanted = {library_code, name, 0};
+    const Known *k = jm_array_find(&known, &wanted, sizeof wanted.code + sizeof wanted.name);
+    if (k)
+        return k->found;
+    wanted.found = jm_find_dynamic_symbol(library_code, name);
+    jm_array_add(&known, &wanted);
+    return wanted.found;
 }
 
 // Writes the query into the wrapper's frame.
@@ -174,7 +167,7 @@ Bool jm_query_caching_pools(const CudaCall *call)
 
 Bool jm_query_integrated(const CudaCall *call)
 {
-    return !is_integrated_known && jm_options.memory == MEMORY_AUTO && ask(call->tid, call->queries, ASK_INTEGRATED, 0);
+    return !jm_memory_model_is_known() && ask(call->tid, call->queries, ASK_INTEGRATED, 0);
 }
 
 Bool jm_query_room_for_event(const CudaCall *call)
@@ -205,7 +198,6 @@ static void set_context(UWord key, UWord context)
         if (block && !block->context)
             block->context = context;
     }
-    jm_registered_set_context(key, context);
 }
 
 static Bool use_answer(ThreadId tid, struct jm_queries *queries)
@@ -232,9 +224,7 @@ static Bool use_answer(ThreadId tid, struct jm_queries *queries)
             jm_device_block_grow(tid, block, out);
         return False;
     case ASK_INTEGRATED:
-        is_integrated_known = True;
-        is_discrete = !(UInt)out;
-        jm_trace_manifest("memory", is_discrete ? "discrete" : "unified");
+        jm_memory_model_set(!(UInt)out);
         return False;
     case ASK_FREE:
         jm_exhaustion_figure(tid, "device-free", out);
@@ -256,14 +246,4 @@ Bool jm_query_answered(ThreadId tid, struct jm_queries *queries)
     Bool is_room_wanted = asked(tid)->is_room_wanted;
     asked(tid)->is_room_wanted = False;
     return is_room_wanted && ask(tid, queries, ASK_FREE_NOW, 0);
-}
-
-Bool jm_query_is_discrete(void)
-{
-    return is_discrete;
-}
-
-Bool jm_query_is_apart(void)
-{
-    return is_discrete || jm_options.memory == MEMORY_DISCRETE;
 }

@@ -48,10 +48,4 @@ void jm_query_unmapped(Addr start, SizeT bytes);
 // Handles the answer from the wrapper, and may prepare the next query. True if there is one.
 Bool jm_query_answered(ThreadId tid, struct jm_queries *queries);
 
-// True if the device is known to have its own memory, which the machine's figures do not include.
-Bool jm_query_is_discrete(void);
-
-// True if device memory is separate from the host's, as queried or set by --memory.
-Bool jm_query_is_apart(void);
-
 #endif

@@ -18,7 +18,7 @@ typedef struct Descriptor {
     DriverFile *file;
 } Descriptor;
 
-static Map *descriptors;
+static Map descriptors = JM_MAP("jm.driver.file");
 static DriverFile *files;
 static UInt n_files[N_FILE_TYPES];
 static void (*ends[N_FILE_TYPES])(ThreadId tid, DriverFile *file);
@@ -68,7 +68,7 @@ void jm_driver_file_on_end(FileType type, void (*end)(ThreadId tid, DriverFile *
 
 DriverFile *jm_driver_fd(UWord fd)
 {
-    Descriptor *d = descriptors ? jm_map_find(descriptors, fd) : NULL;
+    Descriptor *d = jm_map_find(&descriptors, fd);
     return d ? d->file : NULL;
 }
 
@@ -89,18 +89,16 @@ void jm_driver_fd_set(ThreadId tid, UWord fd, DriverFile *file)
     DriverFile *before = jm_driver_fd_take(fd);
     if (before)
         jm_driver_file_release(tid, before);
-    if (!descriptors)
-        descriptors = jm_map_new("jm.driver.file");
     Descriptor *d = host_alloc_zeroed("jm.driver.file", 1, sizeof *d);
     d->key = fd;
     d->file = file;
-    jm_map_add(descriptors, d);
+    jm_map_add(&descriptors, d);
     jm_driver_n_fds++;
 }
 
 DriverFile *jm_driver_fd_take(UWord fd)
 {
-    Descriptor *d = descriptors ? jm_map_remove(descriptors, fd) : NULL;
+    Descriptor *d = jm_map_remove(&descriptors, fd);
     if (!d)
         return NULL;
     DriverFile *file = d->file;
@@ -111,17 +109,13 @@ DriverFile *jm_driver_fd_take(UWord fd)
 
 void jm_driver_fds_check(ThreadId tid, UWord first, UWord last)
 {
-    UInt n;
-    MapNode **all = descriptors ? jm_map_nodes(descriptors, &n) : NULL;
-    if (!all)
-        return;
-    for (UInt i = 0; i < n; i++) {
+    for (Descriptor *d = jm_map_next(&descriptors, NULL), *next; d; d = next) {
         FileStatus found;
-        UWord fd = all[i]->key;
+        UWord fd = d->key;
+        next = jm_map_next(&descriptors, d);
         if (fd >= first && fd <= last && !jm_file_status(fd, &found))
             jm_driver_file_release(tid, jm_driver_fd_take(fd));
     }
-    host_free(all);
 }
 
 DriverFile *jm_driver_file_behind(UWord fd)

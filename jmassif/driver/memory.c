@@ -37,7 +37,7 @@ struct Carve {
 };
 
 static DriverMemory *newest;
-static Array *floating; // of Carve *
+static Array floating = JM_ARRAY("jm.driver.memory", Carve *);
 static UInt n_memories;
 static ULong n_uncovered; // blocks for which too little memory was found
 
@@ -132,22 +132,16 @@ static ULong carve(ThreadId tid, Carve **carves, AccountId account, DriverMemory
     m->n_carves++;
     jm_ledger_carve(m->account, account, bytes, True);
     jm_scope_grow(tid, m->kind, -(Long)bytes, 0);
-    if (is_floating) {
-        if (!floating)
-            floating = jm_array_new("jm.driver.memory", sizeof(Carve *));
-        jm_array_add(floating, &c);
-    }
+    if (is_floating)
+        jm_array_add(&floating, &c);
     return bytes;
 }
 
 static void stop_floating(const Carve *c)
 {
-    for (Word i = 0; i < jm_array_n(floating); i++) {
-        if (*(Carve **)jm_array_at(floating, i) == c) {
-            jm_array_remove(floating, i);
-            return;
-        }
-    }
+    const Carve *const *at = jm_array_find(&floating, &c, sizeof c);
+    if (at)
+        jm_array_remove(&floating, at - (const Carve *const *)floating.records);
 }
 
 // Some memory with slack, except `other`.
@@ -162,8 +156,8 @@ static DriverMemory *slack_for(AccountId account, const DriverMemory *other)
 // Moves floating carves out of `m` until it has room for `bytes`.
 static void make_room(DriverMemory *m, ULong bytes)
 {
-    for (Word i = 0; floating && i < jm_array_n(floating) && room_in(m) < bytes;) {
-        Carve *c = *(Carve **)jm_array_at(floating, i);
+    for (Word i = 0; i < jm_array_n(&floating) && room_in(m) < bytes;) {
+        Carve *c = *(Carve **)jm_array_at(&floating, i);
         DriverMemory *to = c->memory == m ? slack_for(c->account, m) : NULL;
         if (!to) {
             i++;
@@ -189,7 +183,7 @@ static void make_room(DriverMemory *m, ULong bytes)
         c->bytes -= moved;
         c->next = rest;
         to->n_carves++;
-        jm_array_add(floating, &rest);
+        jm_array_add(&floating, &rest);
     }
 }
 

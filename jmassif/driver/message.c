@@ -22,12 +22,12 @@ typedef struct {
     ThreadId sender; // during its sendmsg
 } Sent;
 
-static Array *sent; // of Sent; NULL before the first
+static Array sent = JM_ARRAY("jm.driver", Sent);
 
 static void drop_sent(ThreadId tid, Word i)
 {
-    DriverFile *file = ((Sent *)jm_array_at(sent, i))->file;
-    jm_array_remove(sent, i);
+    DriverFile *file = ((Sent *)jm_array_at(&sent, i))->file;
+    jm_array_remove(&sent, i);
     jm_driver_file_release(tid, file);
 }
 
@@ -36,11 +36,8 @@ static void one_sent(ThreadId tid, UWord socket, UInt fd)
     DriverFile *file = jm_driver_fd(fd);
     if (!file)
         return;
-    if (!sent)
-        sent = jm_array_new("jm.driver", sizeof(Sent));
-    Sent fresh = {file, socket, tid};
     jm_driver_file_hold(file);
-    jm_array_add(sent, &fresh);
+    jm_array_add(&sent, &(Sent){file, socket, tid});
 }
 
 static void one_received(ThreadId tid, UWord socket, UInt fd)
@@ -49,12 +46,9 @@ static void one_received(ThreadId tid, UWord socket, UInt fd)
     if (!file)
         return;
     jm_driver_fd_set(tid, fd, file);
-    for (Word i = 0; sent && i < jm_array_n(sent); i++) {
-        if (((Sent *)jm_array_at(sent, i))->file == file) {
-            drop_sent(tid, i);
-            return;
-        }
-    }
+    const Sent *s = jm_array_find(&sent, &file, sizeof file);
+    if (s)
+        drop_sent(tid, s - (const Sent *)sent.records);
 }
 
 // Calls `use` with each descriptor in a message.
@@ -96,8 +90,8 @@ void jm_driver_before_send(ThreadId tid, UWord socket, Addr message)
 
 void jm_driver_after_send(ThreadId tid, Bool has_failed)
 {
-    for (Word i = sent ? jm_array_n(sent) - 1 : -1; i >= 0; i--) {
-        Sent *s = jm_array_at(sent, i);
+    for (Word i = jm_array_n(&sent) - 1; i >= 0; i--) {
+        Sent *s = jm_array_at(&sent, i);
         if (s->sender != tid)
             continue;
         s->sender = HOST_NO_THREAD;
@@ -113,7 +107,7 @@ void jm_driver_received(ThreadId tid, UWord socket, Addr message)
 
 void jm_driver_socket_closes(ThreadId tid, UWord socket)
 {
-    for (Word i = sent ? jm_array_n(sent) - 1 : -1; i >= 0; i--)
-        if (((Sent *)jm_array_at(sent, i))->socket == socket)
+    for (Word i = jm_array_n(&sent) - 1; i >= 0; i--)
+        if (((Sent *)jm_array_at(&sent, i))->socket == socket)
             drop_sent(tid, i);
 }

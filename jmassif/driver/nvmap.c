@@ -88,7 +88,7 @@ typedef struct Handle {
 typedef struct {
     UInt n_files;
     Bool is_parents; // inherited by fork
-    Map *handles;
+    Map handles;
 } Client;
 
 static Client *process_client;
@@ -97,7 +97,7 @@ static Bool is_by_process;
 static Client *client_new(void)
 {
     Client *client = host_alloc_zeroed("jm.driver.nvmap", 1, sizeof *client);
-    client->handles = jm_map_new("jm.driver.nvmap");
+    client->handles = (Map)JM_MAP("jm.driver.nvmap");
     return client;
 }
 
@@ -107,16 +107,10 @@ static void client_leave(ThreadId tid, Client *client)
         return;
     if (client == process_client)
         process_client = NULL;
-    UInt n;
-    MapNode **all = jm_map_nodes(client->handles, &n);
-    for (UInt i = 0; i < n; i++) {
-        Handle *handle = (Handle *)all[i];
-        for (UInt j = 0; j < handle->n; j++)
+    for (Handle *handle = NULL; (handle = jm_map_next(&client->handles, handle));)
+        for (UInt i = 0; i < handle->n; i++)
             jm_driver_file_release(tid, handle->buffer);
-    }
-    if (all)
-        host_free(all);
-    jm_map_delete(client->handles, host_free);
+    jm_map_clear(&client->handles, host_free);
     host_free(client);
 }
 
@@ -127,16 +121,9 @@ static void join_process(DriverFile *file, Client *client)
         process_client = client;
         return;
     }
-    Handle *handle;
-    UInt n;
-    MapNode **all = jm_map_nodes(client->handles, &n);
-    for (UInt i = 0; i < n; i++) {
-        handle = jm_map_remove(client->handles, all[i]->key);
-        jm_map_add(process_client->handles, handle);
-    }
-    if (all)
-        host_free(all);
-    jm_map_delete(client->handles, host_free);
+    for (Handle *handle; (handle = jm_map_next(&client->handles, NULL));)
+        jm_map_add(&process_client->handles, jm_map_remove(&client->handles, handle->key));
+    jm_map_clear(&client->handles, NULL);
     host_free(client);
     process_client->n_files++;
     file->object = process_client;
@@ -167,18 +154,18 @@ static DriverFile *buffer_of(DriverFile *file, UInt handle)
         DriverFile *buffer = jm_driver_fd(handle);
         return buffer && buffer->type == FILE_BUFFER ? buffer : NULL;
     }
-    Handle *h = jm_map_find(client_of(file)->handles, handle);
+    Handle *h = jm_map_find(&client_of(file)->handles, handle);
     return h ? h->buffer : NULL;
 }
 
 static void drop(ThreadId tid, Client *client, UWord key)
 {
-    Handle *handle = jm_map_find(client->handles, key);
+    Handle *handle = jm_map_find(&client->handles, key);
     if (!handle)
         return;
     DriverFile *buffer = handle->buffer;
     if (--handle->n == 0)
-        host_free(jm_map_remove(client->handles, key));
+        host_free(jm_map_remove(&client->handles, key));
     jm_driver_file_release(tid, buffer);
 }
 
@@ -187,7 +174,7 @@ static void add(ThreadId tid, DriverFile *file, UInt number, DriverFile *buffer)
     Client *client = client_of(file);
     UWord key = number < FIRST_ID ? (UWord)buffer : number;
     jm_driver_file_hold(buffer);
-    Handle *handle = jm_map_find(client->handles, key);
+    Handle *handle = jm_map_find(&client->handles, key);
     if (handle && number >= FIRST_ID) {
         jm_driver_count(ODD_STALE);
         drop(tid, client, key);
@@ -197,7 +184,7 @@ static void add(ThreadId tid, DriverFile *file, UInt number, DriverFile *buffer)
         handle = host_alloc_zeroed("jm.driver.nvmap", 1, sizeof *handle);
         handle->key = key;
         handle->buffer = buffer;
-        jm_map_add(client->handles, handle);
+        jm_map_add(&client->handles, handle);
     }
     handle->n++;
     if (number < FIRST_ID) {
@@ -359,7 +346,7 @@ void jm_nvmap_before(ThreadId tid, DriverCall *call)
             call->taken = jm_driver_fd_take(call->taken_id); // the kernel closes it
         return;
     }
-    Handle *handle = jm_map_remove(client_of(call->file)->handles, call->taken_id);
+    Handle *handle = jm_map_remove(&client_of(call->file)->handles, call->taken_id);
     if (handle) {
         call->taken = handle->buffer;
         host_free(handle);

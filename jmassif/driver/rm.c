@@ -59,7 +59,7 @@ typedef struct RmObject {
     DriverFile *file; // of a client: the device that created it
 } RmObject;
 
-static Map *objects;
+static Map objects = JM_MAP("jm.driver.rm");
 static UInt version; // the driver's branch; 0: not yet known
 static ULong n_unsized;
 static UInt n_channels;
@@ -71,7 +71,7 @@ static inline UWord key_of(UInt client, UInt handle)
 
 static RmObject *find_object(UInt client, UInt handle)
 {
-    return objects ? jm_map_find(objects, key_of(client, handle)) : NULL;
+    return jm_map_find(&objects, key_of(client, handle));
 }
 
 static void leave_parent(RmObject *object)
@@ -89,7 +89,7 @@ static void end_object(ThreadId tid, RmObject *object)
     while (object->children)
         end_object(tid, object->children);
     leave_parent(object);
-    jm_map_remove(objects, object->key);
+    jm_map_remove(&objects, object->key);
     if (object->shared && --object->shared->n_objects == 0) {
         jm_driver_memory_end(tid, object->shared->memory);
         host_free(object->shared);
@@ -101,8 +101,6 @@ static void end_object(ThreadId tid, RmObject *object)
 static RmObject *new_object(ThreadId tid, UInt client, UInt parent, UInt handle, UInt class)
 {
     RmObject *stale = find_object(client, handle);
-    if (!objects)
-        objects = jm_map_new("jm.driver.rm");
     if (stale) {
         jm_driver_count(ODD_STALE);
         end_object(tid, stale);
@@ -116,7 +114,7 @@ static RmObject *new_object(ThreadId tid, UInt client, UInt parent, UInt handle,
         object->parent->children = object;
     }
     n_channels += IS_CHANNEL(class);
-    jm_map_add(objects, object);
+    jm_map_add(&objects, object);
     return object;
 }
 
@@ -141,28 +139,23 @@ static void object_made(ThreadId tid, UInt client, UInt parent, UInt handle, UIn
     }
 }
 
+static RmObject *client_of(const DriverFile *file)
+{
+    for (RmObject *object = NULL; (object = jm_map_next(&objects, object));)
+        if (object->file == file)
+            return object;
+    return NULL;
+}
+
 static void rm_ended(ThreadId tid, DriverFile *file)
 {
-    UInt n;
-    MapNode **all = objects ? jm_map_nodes(objects, &n) : NULL;
-    if (!all)
-        return;
-    Array *clients = jm_array_new("jm.driver.rm", sizeof(UWord));
-    for (UInt i = 0; i < n; i++)
-        if (((RmObject *)all[i])->file == file)
-            jm_array_add(clients, &all[i]->key);
-    for (Word i = 0; i < jm_array_n(clients); i++) {
-        RmObject *client = jm_map_find(objects, *(UWord *)jm_array_at(clients, i));
-        if (client)
-            end_object(tid, client);
-    }
-    jm_array_delete(clients);
-    host_free(all);
+    for (RmObject *client; (client = client_of(file));)
+        end_object(tid, client);
 }
 
 DriverMemory *jm_rm_attached(const DriverFile *file)
 {
-    RmObject *object = objects && file->attached ? jm_map_find(objects, file->attached) : NULL;
+    RmObject *object = file->attached ? jm_map_find(&objects, file->attached) : NULL;
     return object && object->shared ? object->shared->memory : NULL;
 }
 

@@ -5,6 +5,7 @@
 
 #include "events/exhaustion.h"
 #include "base/clock.h"
+#include "base/hooks.h"
 #include "base/kernel.h"
 #include "base/map.h"
 #include "base/per_thread.h"
@@ -32,7 +33,7 @@ typedef struct Site {
     ULong n_failed;
 } Site;
 
-static Map *sites;
+static Map sites = JM_MAP("jm.exhaustion");
 static ULong n_failed, n_told;
 
 static Bool is_power_of_two(ULong n)
@@ -42,13 +43,11 @@ static Bool is_power_of_two(ULong n)
 
 static Bool is_next_told(NodeId node)
 {
-    if (!sites)
-        sites = jm_map_new("jm.exhaustion");
-    Site *site = jm_map_find(sites, node);
+    Site *site = jm_map_find(&sites, node);
     if (!site) {
         site = host_alloc_zeroed("jm.exhaustion", 1, sizeof *site);
         site->node = node;
-        jm_map_add(sites, site);
+        jm_map_add(&sites, site);
     }
     site->n_failed++;
     n_failed++;
@@ -123,13 +122,6 @@ static void tell_limit(UInt event)
         jm_trace_exhaustion_figure(event, "address-space-limit", limit.soft);
 }
 
-static void (*tell_source)(UInt event);
-
-void jm_exhaustion_on_event(void (*tell)(UInt event))
-{
-    tell_source = tell;
-}
-
 // Larger requests are garbage numbers: no address space is as large, and more memory would not help.
 #define ADDRESS_BITS 48
 
@@ -154,8 +146,7 @@ Bool jm_exhaustion_failed(ThreadId tid, const HChar *api, UInt error, Kind kind,
     jm_trace_exhaustion(t->event, now, tid, account, name, error, bytes, again);
     if (jm_kind_side(kind) == SIDE_HOST)
         tell_limit(t->event);
-    if (tell_source)
-        tell_source(t->event);
+    jm_hooks.oom_recorded(t->event);
     jm_snapshot_take(SNAPSHOT_OUT_OF_MEMORY);
     return True;
 }
@@ -212,7 +203,7 @@ void jm_exhaustion_write_counters(void)
 
 void jm_exhaustion_stats(void)
 {
-    UInt n = sites ? jm_map_n(sites) : 0;
+    UInt n = jm_map_n(&sites);
     jm_stats_row("jm.exhaustion", "places that got no memory", n, n * sizeof(Site));
     jm_stats_row("jm.exhaustion", "threads", host_n_threads(), jm_per_thread_bytes(&threads));
 }
@@ -221,7 +212,5 @@ void jm_exhaustion_after_fork_in_child(void)
 {
     n_failed = n_told = n_retries = n_given_up = 0;
     jm_per_thread_forget(&threads);
-    if (sites)
-        jm_map_delete(sites, host_free);
-    sites = NULL;
+    jm_map_clear(&sites, host_free);
 }

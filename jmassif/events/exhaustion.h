@@ -13,9 +13,6 @@
 #include "attribution/kind.h"
 #include "host/types.h"
 
-// Sets the callback that adds a source's figures to each recorded event.
-void jm_exhaustion_on_event(void (*tell)(UInt event));
-
 // Call when the thread's call of `api` got no memory of that kind. `error` is the API's code; `bytes` 0 means unknown.
 // True if the failure was recorded, so that jm_exhaustion_figure may add to it.
 Bool jm_exhaustion_failed(ThreadId tid, const HChar *api, UInt error, Kind kind, ULong bytes);

@@ -40,7 +40,7 @@ typedef struct {
     Addr address;
     ULong bytes;
 } HugeSize;
-static Array *huge_sizes;
+static Array huge_sizes = JM_ARRAY("jm.blocks", HugeSize);
 
 static inline Shard *shard_of(ULong hash)
 {
@@ -97,16 +97,12 @@ static Entry *find(Addr address)
 
 static ULong huge_size(Addr address, Bool take_out)
 {
-    for (Word i = 0; i < jm_array_n(huge_sizes); i++) {
-        HugeSize *h = jm_array_at(huge_sizes, i);
-        if (h->address == address) {
-            ULong bytes = h->bytes;
-            if (take_out)
-                jm_array_remove(huge_sizes, i);
-            return bytes;
-        }
-    }
-    jm_assert(0);
+    const HugeSize *h = jm_array_find(&huge_sizes, &address, sizeof address);
+    jm_assert(h);
+    ULong bytes = h->bytes;
+    if (take_out)
+        jm_array_remove(&huge_sizes, h - (const HugeSize *)huge_sizes.records);
+    return bytes;
 }
 
 static inline UInt tag_of(Block block)
@@ -135,10 +131,7 @@ static void add_to_table(Addr address, Block block)
     e->address = address;
     e->tag = tag_of(block);
     if (block.bytes >= HUGE_SIZE) {
-        if (!huge_sizes)
-            huge_sizes = jm_array_new("jm.blocks", sizeof(HugeSize));
-        HugeSize h = {address, block.bytes};
-        jm_array_add(huge_sizes, &h);
+        jm_array_add(&huge_sizes, &(HugeSize){address, block.bytes});
         e->bytes = HUGE_SIZE;
     } else {
         e->bytes = (UInt)block.bytes;
@@ -248,5 +241,5 @@ void jm_blocks_stats(void)
     for (UInt i = 0; i < N_SHARDS; i++)
         bytes += shards[i].capacity * sizeof(Entry);
     jm_stats_row("jm.blocks", "live blocks that are not small", n_entries, bytes);
-    jm_stats_array("jm.blocks", "sizes beyond 32 bits", huge_sizes, sizeof(HugeSize));
+    jm_stats_array("jm.blocks", "sizes beyond 32 bits", &huge_sizes, sizeof(HugeSize));
 }

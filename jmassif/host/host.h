@@ -134,6 +134,9 @@ void host_allow_descriptor(UWord fd);
 // Move a descriptor out of the program's reach, closed at exec; returns the new one.
 Int host_keep_descriptor(Int fd);
 
+// The program has called exit(), and most of its handlers have run.
+void host_exit_called(void);
+
 // Programs that this one executes are recorded with this option too.
 void host_inherit_option(const HChar *option);
 

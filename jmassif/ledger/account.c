@@ -24,7 +24,7 @@ typedef struct OfRole {
     struct OfRole *another; // next role of the same account
 } OfRole;
 
-static Map *of_role;
+static Map of_role = JM_MAP("jm.account");
 static UInt n_of_role;
 
 // Replaces the owner in the key of a heap account: the stack implies that owner, so malloc need not look it up.
@@ -91,9 +91,7 @@ AccountId jm_account_with_role(AccountId made_as, const HChar *role)
     jm_ledger_describe(made_as, &node, &kind, &owner);
     if (jm_text_equal(role, stacks_role(node)))
         return made_as;
-    if (!of_role)
-        of_role = jm_map_new("jm.account");
-    OfRole *first = jm_map_find(of_role, made_as);
+    OfRole *first = jm_map_find(&of_role, made_as);
     for (const OfRole *known = first; known; known = known->another)
         if (jm_text_equal(role, known->role))
             return known->account;
@@ -105,7 +103,7 @@ AccountId jm_account_with_role(AccountId made_as, const HChar *role)
         made->another = first->another;
         first->another = made;
     } else {
-        jm_map_add(of_role, made);
+        jm_map_add(&of_role, made);
     }
     n_of_role++;
     jm_trace_account(made->account, node, kind, owner, jm_owner_name(owner));

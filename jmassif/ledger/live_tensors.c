@@ -7,6 +7,7 @@
 #include "ledger/live_tensors.h"
 #include "attribution/owner.h"
 #include "base/clock.h"
+#include "base/hooks.h"
 #include "base/map.h"
 #include "base/stats.h"
 #include "base/text.h"
@@ -29,11 +30,10 @@ typedef struct LiveTensor {
     struct LiveTensor *newer, *older; // list of tensors that wait for the end of a pass
 } LiveTensor;
 
-static Map *tensors;
+static Map tensors = JM_MAP("jm.live_tensors");
 static LiveTensor *newest_waiting;
 static UInt n_waiting;
 static ULong n_created;
-static void (*observe_program)(void);
 
 static void wait_for_end(LiveTensor *t)
 {
@@ -101,22 +101,17 @@ static void settle_at(ThreadId tid)
         settle(jm_scope_capture(tid, &ignored));
 }
 
-static LiveTensor *find(Addr address)
-{
-    return tensors ? jm_map_find(tensors, address) : NULL;
-}
-
 // Finds a tensor, but not another block at its address.
 static LiveTensor *find_created(Addr address, AccountId created_as)
 {
-    LiveTensor *t = jm_account_is_tensor(created_as) ? find(address) : NULL;
+    LiveTensor *t = jm_account_is_tensor(created_as) ? jm_map_find(&tensors, address) : NULL;
     return t && t->created_as == created_as ? t : NULL;
 }
 
 static void drop(LiveTensor *t)
 {
     wait_no_more(t);
-    host_free(jm_map_remove(tensors, t->key));
+    host_free(jm_map_remove(&tensors, t->key));
 }
 
 void jm_live_tensor_begin(Addr address, ULong bytes, AccountId created_as, Bool is_traced)
@@ -129,9 +124,7 @@ void jm_live_tensor_begin(Addr address, ULong bytes, AccountId created_as, Bool 
     jm_ledger_describe(created_as, &node, &kind, &owner);
     if (n_waiting)
         settle(node);
-    if (!tensors)
-        tensors = jm_map_new("jm.live_tensors");
-    LiveTensor *t = find(address);
+    LiveTensor *t = jm_map_find(&tensors, address);
     if (t) { // of another kind of memory: its source will debit the account at its creation
         move_to(t, t->created_as);
         drop(t);
@@ -143,7 +136,7 @@ void jm_live_tensor_begin(Addr address, ULong bytes, AccountId created_as, Bool 
     t->created_as = t->account = created_as;
     t->rule = jm_stack_role(node);
     t->is_traced = is_traced;
-    jm_map_add(tensors, t);
+    jm_map_add(&tensors, t);
     n_created++;
     if (jm_role_is_survivors(t->rule))
         wait_for_end(t);
@@ -173,16 +166,10 @@ AccountId jm_live_tensor_end(ThreadId tid, Addr address, AccountId created_as)
     return jm_live_tensor_forget(address, created_as);
 }
 
-void jm_live_tensors_on_settled(void (*observe)(void))
-{
-    observe_program = observe;
-}
-
 void jm_live_tensors_settle(ThreadId tid)
 {
     settle_at(tid);
-    if (observe_program)
-        observe_program();
+    jm_hooks.observe_roles();
 }
 
 void jm_live_tensors_settle_all(void)
@@ -194,7 +181,7 @@ void jm_live_tensors_settle_all(void)
 
 UInt jm_live_tensors_n(void)
 {
-    return tensors ? jm_map_n(tensors) : 0;
+    return jm_map_n(&tensors);
 }
 
 ULong jm_live_tensors_n_created(void)
@@ -207,13 +194,13 @@ static const HChar *const observed_names[] = {
 
 void jm_live_tensors_observe_begin(void)
 {
-    for (LiveTensor *t = NULL; tensors && (t = jm_map_next(tensors, t));)
+    for (LiveTensor *t = NULL; (t = jm_map_next(&tensors, t));)
         t->observed = OBSERVED_NOTHING;
 }
 
 Bool jm_live_tensor_observed(Addr address, ObservedRole role)
 {
-    LiveTensor *t = address ? find(address) : NULL;
+    LiveTensor *t = address ? jm_map_find(&tensors, address) : NULL;
     if (t && t->observed < role)
         t->observed = role;
     return t != NULL;
@@ -245,7 +232,7 @@ static void decide(LiveTensor *t, UInt complete)
 
 void jm_live_tensors_observe_end(UInt complete)
 {
-    for (LiveTensor *t = NULL; tensors && (t = jm_map_next(tensors, t));)
+    for (LiveTensor *t = NULL; (t = jm_map_next(&tensors, t));)
         decide(t, complete);
 }
 

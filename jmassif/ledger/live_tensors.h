@@ -30,10 +30,9 @@ AccountId jm_live_tensor_forget(Addr address, AccountId created_as);
 // The account of a live block.
 AccountId jm_live_tensor_account(Addr address, AccountId created_as);
 
-// Call at a mark, a usage query and when the program starts to end. Ends the passes that the thread is not in, then
-// calls the callback, set once, which observes the program's objects.
+// Call at a mark, a usage query and when the program starts to end. Ends the passes that the thread is not in, then has
+// roles observed on the program's objects.
 void jm_live_tensors_settle(ThreadId tid);
-void jm_live_tensors_on_settled(void (*observe)(void));
 
 // Ends all passes, at the end of the program.
 void jm_live_tensors_settle_all(void);

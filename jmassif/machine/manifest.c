@@ -319,3 +319,29 @@ void jm_manifest_object(const HChar *soname, const HChar *path)
             write_version_after("pytorch", soname, "libtorch_cpu.so.");
     }
 }
+
+// ---- memory model ----------------------------------------------------------------------------------------------
+
+static Bool is_queried, is_discrete;
+
+Bool jm_memory_model_is_known(void)
+{
+    return is_queried || jm_options.memory != MEMORY_AUTO;
+}
+
+void jm_memory_model_set(Bool has_own)
+{
+    is_queried = True;
+    is_discrete = has_own;
+    jm_trace_manifest("memory", has_own ? "discrete" : "unified");
+}
+
+Bool jm_memory_is_measured_apart(void)
+{
+    return is_discrete;
+}
+
+Bool jm_memory_is_discrete(void)
+{
+    return is_discrete || jm_options.memory == MEMORY_DISCRETE;
+}

@@ -18,4 +18,15 @@ void jm_manifest_variable(const HChar *name, const HChar *value);
 // Call when an object file was mapped. The file gives the versions of the interpreter and the framework.
 void jm_manifest_object(const HChar *soname, const HChar *path);
 
+// Does the device share the host's memory (unified), or has it its own (discrete)? Known from --memory, or set from a
+// query of the device.
+Bool jm_memory_model_is_known(void);
+void jm_memory_model_set(Bool is_discrete);
+
+// True if a query has shown memory of the device's own, which the machine's figures do not include.
+Bool jm_memory_is_measured_apart(void);
+
+// True if device memory is separate from the host's, as queried or set by --memory.
+Bool jm_memory_is_discrete(void);
+
 #endif

@@ -13,12 +13,12 @@
 #include "base/libc.h"
 #include "base/options.h"
 #include "calls/scope.h"
-#include "cuda/device_blocks.h"
-#include "cuda/query.h"
+#include "device/blocks.h"
 #include "driver/driver.h"
 #include "heap/blocks.h"
 #include "host/host.h"
 #include "ledger/ledger.h"
+#include "machine/manifest.h"
 #include "pages/mappings.h"
 #include "pages/processes.h"
 #include "pages/smaps.h"
@@ -220,7 +220,7 @@ static ULong backed_where_accessible(Addr start, Addr end)
 static void leave_out_device(Addr address, ULong bytes, Kind kind)
 {
     Side side = jm_kind_side(kind);
-    if (side == SIDE_HOST || (side == SIDE_DEVICE && !jm_query_is_apart()))
+    if (side == SIDE_HOST || (side == SIDE_DEVICE && !jm_memory_is_discrete()))
         leave_out(address, bytes, backed_where_accessible);
 }
 

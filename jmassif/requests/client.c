@@ -10,7 +10,6 @@
 #include "base/libc.h"
 #include "base/text.h"
 #include "cuda/cuda.h"
-#include "cuda/tensor.h"
 #include "events/region.h"
 #include "events/snapshot.h"
 #include "host/host.h"
@@ -20,6 +19,7 @@
 #include "machine/manifest.h"
 #include "pages/pages.h"
 #include "requests/nvtx.h"
+#include "tensors/tensor.h"
 #include "trace/trace.h"
 
 #include "jmassif.h"
@@ -169,19 +169,12 @@ static void read_usage(ThreadId tid, UWord array)
 static Bool tensor_request(ThreadId tid, const UWord *args)
 {
     if (args[0] == JMASSIF_REQUEST_TENSOR)
-        jm_tensor_handed_out(tid, args[1], args[2]);
+        jm_tensor_handed_out_by_program(tid, args[1], args[2]);
     else if (args[0] == JMASSIF_REQUEST_TENSOR_FREED)
         jm_tensor_taken_back(tid, args[1]);
     else
         return False;
     return True;
-}
-
-static void (*on_exit_called)(void);
-
-void jm_client_on_exit(void (*called)(void))
-{
-    on_exit_called = called;
 }
 
 Bool jm_client_handle_request(ThreadId tid, UWord *args, UWord *result)
@@ -206,7 +199,7 @@ Bool jm_client_handle_request(ThreadId tid, UWord *args, UWord *result)
         jm_region_end_named(tid, jm_region_name(request_text(args[1])));
         return True;
     case JM_REQ_EXIT:
-        on_exit_called();
+        host_exit_called();
         return True;
     case JM_REQ_VARIABLE:
         asked_for_variable(args[1], args[2]);

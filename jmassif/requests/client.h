@@ -13,7 +13,4 @@ Bool jm_client_handle_request(ThreadId tid, UWord *args, UWord *result);
 // A command of somebody who watches: help, usage, snapshot or peak, or the start of it.
 void jm_client_monitor(const HChar *command);
 
-// Set the function to call when the program has called exit(), after most of its handlers.
-void jm_client_on_exit(void (*called)(void));
-
 #endif

@@ -6,6 +6,7 @@
 #include "symbols/symbol.h"
 #include "base/array.h"
 #include "base/clock.h"
+#include "base/hooks.h"
 #include "base/libc.h"
 #include "base/options.h"
 #include "base/stats.h"
@@ -40,7 +41,6 @@ static Table frames = JM_TABLE("jm.frame", Frame);
 static UInt n_inlined; // entries in all locations' lists
 static Array *objects; // executable file mappings (CodeObject)
 static UInt n_untold;
-static void (*object_callback)(const HChar *soname, const HChar *path, Addr code);
 
 static inline Location *location_at(UInt id)
 {
@@ -246,11 +246,6 @@ Code jm_symbol_code(FrameId frame)
     return frame_at(frame)->code;
 }
 
-void jm_symbol_on_object(void (*callback)(const HChar *soname, const HChar *path, Addr code))
-{
-    object_callback = callback;
-}
-
 Preload jm_preloads[JM_N_PRELOADS];
 
 static void add_preload(Addr start, SizeT bytes)
@@ -295,7 +290,7 @@ void jm_symbol_tell_objects(Bool all)
         if (!host_mapping_at(object->start, &mapping) || !mapping.path)
             continue;
         jm_trace_object(object->time, object->start, object->end - object->start, soname, mapping.path);
-        object_callback(soname, mapping.path, object->start);
+        jm_hooks.object_found(soname, mapping.path, object->start);
     }
 }
 

@@ -71,10 +71,6 @@ Code jm_symbol_code(FrameId frame);
 void jm_symbol_object_mapped(Addr start, SizeT bytes);
 void jm_symbol_tell_objects(Bool all);
 
-// Set the callback for each object that is written; `code` is its start. `soname` may be NULL. Both names belong to the
-// core and are valid only during the call.
-void jm_symbol_on_object(void (*callback)(const HChar *soname, const HChar *path, Addr code));
-
 // Forget the symbols of these addresses: the code there is gone.
 void jm_symbol_forget(Addr start, SizeT bytes);
 

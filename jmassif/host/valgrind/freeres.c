@@ -6,6 +6,7 @@
 // So libraries free their memory only if the program has called exit().
 
 #include "host/valgrind/freeres.h"
+#include "host/host.h"
 
 #include "host/valgrind/compat.h"
 
@@ -18,7 +19,7 @@ void jm_freeres_init(void)
     VG_(clo_run_libc_freeres) = VG_(clo_run_cxx_freeres) = False;
 }
 
-void jm_freeres_allow(void)
+void host_exit_called(void)
 {
     VG_(clo_run_libc_freeres) = of_libc;
     VG_(clo_run_cxx_freeres) = of_cxx;

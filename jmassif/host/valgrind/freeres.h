@@ -5,8 +5,7 @@
 #ifndef JM_FREERES_H
 #define JM_FREERES_H
 
-// Disable the release until jm_freeres_allow() restores the user's choice.
+// Disable the release until host_exit_called() restores the user's choice.
 void jm_freeres_init(void);
-void jm_freeres_allow(void);
 
 #endif

@@ -189,7 +189,6 @@ static void post_clo_init(void)
     if (jm_options.driver)
         VG_(clo_sim_hints) |= JM_LAX_IOCTLS;
     jm_freeres_init();
-    jm_client_on_exit(jm_freeres_allow);
     has_fma = jm_fma_is_available();
     jm_code_cache_init();
     event_started();

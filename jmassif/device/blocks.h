@@ -11,8 +11,9 @@
 #include "host/types.h"
 #include "ledger/ledger.h"
 
-// Pointers and each type of handle may have equal numbers, so each has its own table.
-typedef enum { SPACE_POINTER, SPACE_ARRAY, SPACE_VMM, SPACE_EXTERNAL, N_SPACES } Space;
+// Pointers and each type of handle may have equal numbers, so each has its own table. Registered memory is the
+// program's own, allocated before: it has no account and only its sum is reported.
+typedef enum { SPACE_POINTER, SPACE_ARRAY, SPACE_VMM, SPACE_EXTERNAL, SPACE_REGISTERED, N_SPACES } Space;
 
 typedef struct DeviceBlock {
     struct DeviceBlock *next; // MapNode
@@ -48,6 +49,12 @@ ULong jm_device_block_serial(void); // serial of the newest block
 // device and survive.
 void jm_device_blocks_close_context(ThreadId tid, UWord context);
 
+// Host memory that the program registers with the driver. Registering the same address again (a runtime call over a
+// driver call) counts once.
+void jm_device_register(Addr address, ULong bytes);
+void jm_device_unregister(Addr address);
+ULong jm_device_registered_bytes(void);
+
 // Mappings of cuMemCreate'd memory.
 void jm_device_map(ThreadId tid, Addr address, ULong bytes, UWord handle);
 void jm_device_unmap(ThreadId tid, Addr address, ULong bytes);
@@ -59,9 +66,6 @@ DeviceBlock *jm_device_block_around(Addr address, Addr *end);
 
 // Calls `use` with each address range of a block, and the block's kind.
 void jm_device_blocks_each(void (*use)(Addr address, ULong bytes, Kind kind));
-
-// Sets the callback for a block that is closed while tensors hold a part of it.
-void jm_device_blocks_on_carved_close(void (*callback)(DeviceBlock *block));
 
 // Some device block of the owner `cache` with at least `bytes` free of tensors; NULL: none.
 DeviceBlock *jm_device_any_cached(ULong bytes);

@@ -3,11 +3,11 @@
 // Tensors inside segments; see tensor.h. With expandable segments a tensor may span several chunks of memory that are
 // mapped one after another, so it is a list of parts.
 
-#include "cuda/tensor.h"
+#include "tensors/tensor.h"
 #include "base/map.h"
 #include "base/stats.h"
 #include "calls/scope.h"
-#include "cuda/device_blocks.h"
+#include "device/blocks.h"
 #include "events/snapshot.h"
 #include "host/host.h"
 #include "ledger/account.h"
@@ -30,7 +30,7 @@ typedef struct Tensor {
     Part *parts;
 } Tensor;
 
-static Map *tensors;
+static Map tensors = JM_MAP("jm.tensor");
 static ULong live_bytes;
 
 static struct {
@@ -39,17 +39,6 @@ static struct {
     ULong allocated_differs; // reports with totals other than the ledger's
     ULong reserved_differs;
 } counters;
-
-static void drop_from_segment(DeviceBlock *segment);
-
-static Map *table(void)
-{
-    if (!tensors) {
-        tensors = jm_map_new("jm.tensor");
-        jm_device_blocks_on_carved_close(drop_from_segment);
-    }
-    return tensors;
-}
 
 // True if a part in the segment is possible: all parts of a tensor must be in one memory space, since its bytes move
 // from the segments' accounts to one account.
@@ -146,7 +135,7 @@ static void end(Tensor *t, AccountId account)
 {
     MemoryBlock memory = as_memory(t, account);
     jm_block_taken_back(&memory);
-    jm_map_remove(table(), t->key);
+    jm_map_remove(&tensors, t->key);
     discard(t);
 }
 
@@ -160,12 +149,10 @@ static Bool has_part_in(const Tensor *t, const DeviceBlock *segment)
 
 // Handles a segment that ends under its tensors. Those inside it by address end with it (a device reset). Others were
 // only assumed to lie in it and move to another segment.
-static void drop_from_segment(DeviceBlock *segment)
+void jm_tensor_segment_ended(DeviceBlock *segment)
 {
-    UInt n;
-    MapNode **all = jm_map_nodes(table(), &n);
-    for (UInt i = 0; i < n; i++) {
-        Tensor *t = (Tensor *)all[i];
+    for (Tensor *t = jm_map_next(&tensors, NULL), *next; t; t = next) {
+        next = jm_map_next(&tensors, t);
         if (!has_part_in(t, segment))
             continue;
         AccountId account = jm_live_tensor_account(t->key, t->account);
@@ -179,69 +166,88 @@ static void drop_from_segment(DeviceBlock *segment)
             end(t, account);
         }
     }
-    if (all)
-        host_free(all);
 }
 
-static void check_totals(const TensorReport *report)
+// The framework's totals, words[2] and words[3], are per device; the ledger's are of all devices.
+static void check_totals(const UWord *words, Int device)
 {
-    // The framework's totals are per device; the ledger's are of all devices.
     static Int only_device = -1;
     static Bool has_several;
     if (only_device < 0)
-        only_device = report->device;
-    has_several |= report->device != only_device;
-    if (!report->has_totals || has_several)
+        only_device = device;
+    has_several |= device != only_device;
+    if (has_several)
         return;
-    if (report->total_allocated != live_bytes)
-        counters.allocated_differs++;
-    if (report->total_reserved != jm_device_cached_bytes())
-        counters.reserved_differs++;
+    counters.allocated_differs += words[2] != live_bytes;
+    counters.reserved_differs += words[3] != jm_device_cached_bytes();
 }
 
-void jm_tensor_report(ThreadId tid, const TensorReport *report)
+static void begin(ThreadId tid, Addr address, ULong bytes, Bool is_exact)
 {
-    if (report->bytes > 0) {
-        Tensor *t = host_alloc_zeroed("jm.tensor", 1, sizeof *t);
-        t->key = report->address;
-        t->bytes = report->bytes;
-        t->is_exact = report->is_exact;
-        if (jm_map_find(table(), t->key) || !find_parts(t)) {
-            counters.without_segment += !report->is_exact;
-            discard(t);
-        } else {
-            jm_map_add(table(), t);
-            take(tid, t);
-        }
-    } else if (report->bytes < 0) {
-        Tensor *t = jm_map_find(table(), report->address);
-        if (t) {
-            AccountId account = jm_live_tensor_end(tid, t->key, t->account);
-            let_go_of_parts(t, account);
-            end(t, account);
-        } else {
-            counters.unknown_free += !report->is_exact;
-        }
+    Tensor *t = host_alloc_zeroed("jm.tensor", 1, sizeof *t);
+    t->key = address;
+    t->bytes = bytes;
+    t->is_exact = is_exact;
+    if (jm_map_find(&tensors, t->key) || !find_parts(t)) {
+        counters.without_segment += !is_exact;
+        discard(t);
+    } else {
+        jm_map_add(&tensors, t);
+        take(tid, t);
     }
-    check_totals(report);
+}
+
+static void give_back(ThreadId tid, Addr address, Bool is_exact)
+{
+    Tensor *t = jm_map_find(&tensors, address);
+    if (t) {
+        AccountId account = jm_live_tensor_end(tid, address, t->account);
+        let_go_of_parts(t, account);
+        end(t, account);
+    } else {
+        counters.unknown_free += !is_exact;
+    }
+}
+
+// c10::Device is two bytes, type and index, in the lower half of a register; the type 1 is CUDA
+// (c10/core/DeviceType.h).
+#define C10_CUDA 1
+
+void jm_tensor_reported(ThreadId tid, const UWord *words, UInt device_word)
+{
+    UWord device = words[device_word];
+    Long bytes = (Long)words[1];
+    if ((device & 0xff) != C10_CUDA)
+        return;
+    if (bytes > 0)
+        begin(tid, words[0], bytes, False);
+    else if (bytes < 0)
+        give_back(tid, words[0], False);
+    if (device_word == 4)
+        check_totals(words, (signed char)(device >> 8));
     jm_snapshot_event();
 }
 
 void jm_tensor_handed_out(ThreadId tid, Addr address, ULong bytes)
+{
+    begin(tid, address, bytes, True);
+    jm_snapshot_event();
+}
+
+void jm_tensor_taken_back(ThreadId tid, Addr address)
+{
+    give_back(tid, address, True);
+    jm_snapshot_event();
+}
+
+void jm_tensor_handed_out_by_program(ThreadId tid, Addr address, ULong bytes)
 {
     Addr end;
     DeviceBlock *block = jm_device_block_around(address, &end);
     if (!block || !bytes || bytes > end - address)
         return;
     jm_device_block_become_segment(block);
-    TensorReport report = {.is_exact = True, .address = address, .bytes = (Long)bytes};
-    jm_tensor_report(tid, &report);
-}
-
-void jm_tensor_taken_back(ThreadId tid, Addr address)
-{
-    TensorReport report = {.is_exact = True, .address = address, .bytes = -1};
-    jm_tensor_report(tid, &report);
+    jm_tensor_handed_out(tid, address, bytes);
 }
 
 void jm_tensor_write_counters(void)
@@ -258,6 +264,6 @@ void jm_tensor_write_counters(void)
 
 void jm_tensor_stats(void)
 {
-    UInt n = tensors ? jm_map_n(tensors) : 0;
+    UInt n = jm_map_n(&tensors);
     jm_stats_row("jm.tensor", "live tensors", n, n * (sizeof(Tensor) + sizeof(Part)));
 }

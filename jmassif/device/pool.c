@@ -3,7 +3,7 @@
 // Use and reserve of pools; see pool.h. Blocks update a pool's use as they come and go, and queries update its reserve.
 // The difference is on one account for all pools, with the owner `cache`.
 
-#include "cuda/pool.h"
+#include "device/pool.h"
 #include "base/array.h"
 #include "driver/memory.h"
 #include "host/host.h"
@@ -19,19 +19,11 @@ typedef struct {
     Bool is_destroyed; // lives on until its last block is freed
 } Pool;
 
-static Array *pools; // of Pool
+static Array pools = JM_ARRAY("jm.pools", Pool);
 
 static Pool *pool_of(UWord pool)
 {
-    if (!pools)
-        pools = jm_array_new("jm.pools", sizeof(Pool));
-    for (Word i = 0; i < jm_array_n(pools); i++) {
-        Pool *p = jm_array_at(pools, i);
-        if (p->pool == pool)
-            return p;
-    }
-    Pool fresh = {.pool = pool};
-    return jm_array_at(pools, jm_array_add(pools, &fresh));
+    return jm_array_find_or_add(&pools, &(Pool){.pool = pool}, sizeof pool);
 }
 
 static void update_cache(Pool *p)
@@ -101,8 +93,8 @@ void jm_pool_destroyed(UWord pool)
 UWord jm_pool_next_caching(UWord pool)
 {
     Bool is_behind = pool == 0;
-    for (Word i = 0; pools && i < jm_array_n(pools); i++) {
-        const Pool *p = jm_array_at(pools, i);
+    for (Word i = 0; i < jm_array_n(&pools); i++) {
+        const Pool *p = jm_array_at(&pools, i);
         if (is_behind && p->cached && !p->is_destroyed)
             return p->pool;
         is_behind |= p->pool == pool;
@@ -113,8 +105,8 @@ UWord jm_pool_next_caching(UWord pool)
 void jm_pools_sums(ULong *used_bytes, ULong *reserved_bytes)
 {
     *used_bytes = *reserved_bytes = 0;
-    for (Word i = 0; pools && i < jm_array_n(pools); i++) {
-        const Pool *p = jm_array_at(pools, i);
+    for (Word i = 0; i < jm_array_n(&pools); i++) {
+        const Pool *p = jm_array_at(&pools, i);
         *used_bytes += p->used;
         *reserved_bytes += p->reserved;
     }
@@ -122,8 +114,8 @@ void jm_pools_sums(ULong *used_bytes, ULong *reserved_bytes)
 
 void jm_pools_after_fork_in_child(void)
 {
-    for (Word i = 0; pools && i < jm_array_n(pools); i++) {
-        Pool *p = jm_array_at(pools, i);
+    for (Word i = 0; i < jm_array_n(&pools); i++) {
+        Pool *p = jm_array_at(&pools, i);
         p->used = p->reserved = 0;
         update_cache(p);
     }

@@ -4,15 +4,15 @@
 // by an address inside it in one sorted array of ranges. Its bytes are carved out of driver memory (driver/memory.h)
 // where that is known, so that the two together are the memory that the kernel has committed.
 
-#include "cuda/device_blocks.h"
+#include "device/blocks.h"
 #include "base/array.h"
 #include "base/client_memory.h"
 #include "base/clock.h"
+#include "base/hooks.h"
 #include "base/libc.h"
 #include "base/stats.h"
 #include "calls/scope.h"
-#include "cuda/pool.h"
-#include "cuda/registered.h"
+#include "device/pool.h"
 #include "events/snapshot.h"
 #include "host/host.h"
 #include "ledger/account.h"
@@ -27,21 +27,15 @@ typedef struct {
     UWord handle;
 } VmmMapping;
 
-static Map *tables[N_SPACES];
-static Array *mappings; // of VmmMapping
+#define TABLE JM_MAP("jm.device_blocks")
+static Map tables[N_SPACES] = {TABLE, TABLE, TABLE, TABLE, TABLE};
+static Array mappings = JM_ARRAY("jm.mappings", VmmMapping);
 static ULong serial;
 static ULong n_stale;
 
-static Map *table_of(Space space)
-{
-    if (!tables[space])
-        tables[space] = jm_map_new("jm.device_blocks");
-    return tables[space];
-}
-
 DeviceBlock *jm_device_block_find(Space space, UWord key)
 {
-    return jm_map_find(table_of(space), key);
+    return jm_map_find(&tables[space], key);
 }
 
 ULong jm_device_block_serial(void)
@@ -61,7 +55,6 @@ static BlockRange *ranges;
 static UInt n_ranges, ranges_capacity;
 static Bool ranges_overlap; // never reset; for example, the program imports its own memory
 static ULong cached_bytes;
-static void (*carved_close)(DeviceBlock *block);
 
 Bool jm_device_block_is_segment(const DeviceBlock *b)
 {
@@ -147,11 +140,6 @@ void jm_device_blocks_each(void (*use)(Addr address, ULong bytes, Kind kind))
         use(ranges[i].start, ranges[i].end - ranges[i].start, ranges[i].block->kind);
 }
 
-void jm_device_blocks_on_carved_close(void (*callback)(DeviceBlock *block))
-{
-    carved_close = callback;
-}
-
 ULong jm_device_cached_bytes(void)
 {
     return cached_bytes;
@@ -190,7 +178,7 @@ DeviceBlock *jm_device_block_open(ThreadId tid, Space space, UWord key, Kind kin
         add_range(key, bytes, b);
     if (is_cached(b))
         cached_bytes += bytes;
-    jm_map_add(table_of(space), b);
+    jm_map_add(&tables[space], b);
     if (kind == KIND_POOL)
         b->pool = jm_pool_guess(bytes);
     // Managed memory gets pages when touched, and pinned memory may be the program's own pages, so both are carved only
@@ -226,11 +214,11 @@ void jm_device_block_become_segment(DeviceBlock *b)
 // Drops the mappings of memory that ends while mapped (fork), so that no address leads to it.
 static void forget_mappings(DeviceBlock *b)
 {
-    for (Word i = jm_array_n(mappings) - 1; i >= 0; i--) {
-        VmmMapping m = *(VmmMapping *)jm_array_at(mappings, i);
+    for (Word i = jm_array_n(&mappings) - 1; i >= 0; i--) {
+        VmmMapping m = *(VmmMapping *)jm_array_at(&mappings, i);
         if (m.handle != b->key)
             continue;
-        jm_array_remove(mappings, i);
+        jm_array_remove(&mappings, i);
         remove_range(m.address, b);
         jm_trace_unmapped(jm_clock_now(), m.address, m.bytes);
     }
@@ -240,14 +228,14 @@ static void forget_mappings(DeviceBlock *b)
 void jm_device_block_close(ThreadId tid, DeviceBlock *b)
 {
     AccountId account = b->space == SPACE_POINTER ? jm_live_tensor_end(tid, b->key, b->account) : b->account;
-    jm_map_remove(table_of(b->space), b->key);
+    jm_map_remove(&tables[b->space], b->key);
     jm_scope_mark_freed(tid);
     if (b->space == SPACE_POINTER)
         remove_range(b->key, b);
     if (b->n_mappings)
         forget_mappings(b);
-    if (b->carved && carved_close)
-        carved_close(b);
+    if (b->carved)
+        jm_hooks.segment_ended(b);
     if (is_cached(b))
         cached_bytes -= b->bytes;
     b->made -= jm_driver_uncarve(tid, &b->made_of, account); // the rest goes back
@@ -287,17 +275,46 @@ void jm_device_block_set_pool(DeviceBlock *block, UWord pool)
 void jm_device_blocks_close_context(ThreadId tid, UWord context)
 {
     for (Space space = 0; space < N_SPACES; space++) {
-        UInt n;
-        MapNode **all = jm_map_nodes(table_of(space), &n);
-        for (UInt i = 0; i < n; i++) {
-            DeviceBlock *b = (DeviceBlock *)all[i];
-            if (b->context == context && b->kind != KIND_POOL && b->space != SPACE_VMM)
+        for (DeviceBlock *b = jm_map_next(&tables[space], NULL), *next; b; b = next) {
+            next = jm_map_next(&tables[space], b);
+            if (b->context != context || b->kind == KIND_POOL || space == SPACE_VMM)
+                continue;
+            if (space == SPACE_REGISTERED)
+                jm_device_unregister(b->key);
+            else
                 jm_device_block_close(tid, b);
         }
-        if (all)
-            host_free(all);
     }
-    jm_registered_close_context(context);
+}
+
+// ---- registered host memory ----------------------------------------------------------------------------------
+
+static ULong registered_bytes;
+
+void jm_device_register(Addr address, ULong bytes)
+{
+    if (jm_device_block_find(SPACE_REGISTERED, address))
+        return;
+    DeviceBlock *b = host_alloc_zeroed("jm.device_blocks", 1, sizeof *b);
+    b->key = address;
+    b->space = SPACE_REGISTERED;
+    b->bytes = bytes;
+    jm_map_add(&tables[SPACE_REGISTERED], b);
+    registered_bytes += bytes;
+}
+
+void jm_device_unregister(Addr address)
+{
+    DeviceBlock *b = jm_map_remove(&tables[SPACE_REGISTERED], address);
+    if (!b)
+        return;
+    registered_bytes -= b->bytes;
+    host_free(b);
+}
+
+ULong jm_device_registered_bytes(void)
+{
+    return registered_bytes;
 }
 
 // ---- mappings ------------------------------------------------------------------------------------------------
@@ -307,10 +324,7 @@ void jm_device_map(ThreadId tid, Addr address, ULong bytes, UWord handle)
     DeviceBlock *b = jm_device_block_find(SPACE_VMM, handle);
     if (!b)
         return;
-    if (!mappings)
-        mappings = jm_array_new("jm.mappings", sizeof(VmmMapping));
-    VmmMapping m = {address, bytes, handle};
-    jm_array_add(mappings, &m);
+    jm_array_add(&mappings, &(VmmMapping){address, bytes, handle});
     b->n_mappings++;
     add_range(address, bytes, b);
     jm_trace_mapped(jm_clock_now(), address, bytes, b->key);
@@ -320,11 +334,11 @@ void jm_device_map(ThreadId tid, Addr address, ULong bytes, UWord handle)
 
 void jm_device_unmap(ThreadId tid, Addr address, ULong bytes)
 {
-    for (Word i = mappings ? jm_array_n(mappings) - 1 : -1; i >= 0; i--) {
-        VmmMapping m = *(VmmMapping *)jm_array_at(mappings, i);
+    for (Word i = jm_array_n(&mappings) - 1; i >= 0; i--) {
+        VmmMapping m = *(VmmMapping *)jm_array_at(&mappings, i);
         if (m.address < address || m.address + m.bytes > address + bytes)
             continue;
-        jm_array_remove(mappings, i);
+        jm_array_remove(&mappings, i);
         jm_trace_unmapped(jm_clock_now(), m.address, m.bytes);
         DeviceBlock *b = jm_device_block_find(SPACE_VMM, m.handle);
         if (b) {
@@ -337,8 +351,8 @@ void jm_device_unmap(ThreadId tid, Addr address, ULong bytes)
 
 DeviceBlock *jm_device_mapped_at(Addr address)
 {
-    for (Word i = 0; mappings && i < jm_array_n(mappings); i++) {
-        const VmmMapping *m = jm_array_at(mappings, i);
+    for (Word i = 0; i < jm_array_n(&mappings); i++) {
+        const VmmMapping *m = jm_array_at(&mappings, i);
         if (m->address <= address && address < m->address + m->bytes)
             return jm_device_block_find(SPACE_VMM, m->handle);
     }
@@ -357,11 +371,11 @@ void jm_device_tell_reserves(UInt event)
 {
     ULong pool_used, pool_reserved, vmm_created = 0, vmm_mapped = 0;
     jm_pools_sums(&pool_used, &pool_reserved);
-    for (DeviceBlock *b = NULL; (b = jm_map_next(table_of(SPACE_VMM), b));)
+    for (DeviceBlock *b = NULL; (b = jm_map_next(&tables[SPACE_VMM], b));)
         if (b->kind == KIND_VMM)
             vmm_created += b->bytes;
-    for (Word i = 0; mappings && i < jm_array_n(mappings); i++)
-        vmm_mapped += ((VmmMapping *)jm_array_at(mappings, i))->bytes;
+    for (Word i = 0; i < jm_array_n(&mappings); i++)
+        vmm_mapped += ((VmmMapping *)jm_array_at(&mappings, i))->bytes;
     const struct {
         const HChar *name;
         ULong bytes;
@@ -378,14 +392,12 @@ void jm_device_tell_reserves(UInt event)
 
 void jm_device_blocks_after_fork_in_child(void)
 {
-    for (Space space = 0; space < N_SPACES; space++) {
-        UInt n;
-        MapNode **all = jm_map_nodes(table_of(space), &n);
-        for (UInt i = 0; i < n; i++)
-            if (((DeviceBlock *)all[i])->kind != KIND_PINNED || ((DeviceBlock *)all[i])->made)
-                jm_device_block_close(host_thread(), (DeviceBlock *)all[i]);
-        if (all)
-            host_free(all);
+    for (Space space = 0; space < SPACE_REGISTERED; space++) {
+        for (DeviceBlock *b = jm_map_next(&tables[space], NULL), *next; b; b = next) {
+            next = jm_map_next(&tables[space], b);
+            if (b->kind != KIND_PINNED || b->made)
+                jm_device_block_close(host_thread(), b);
+        }
     }
     jm_pools_after_fork_in_child();
 }
@@ -399,7 +411,7 @@ void jm_device_blocks_stats(void)
 {
     UInt n = 0;
     for (Space space = 0; space < N_SPACES; space++)
-        n += tables[space] ? jm_map_n(tables[space]) : 0;
+        n += jm_map_n(&tables[space]);
     jm_stats_row("jm.device_blocks", "live device blocks", n, n * sizeof(DeviceBlock));
     jm_stats_row("jm.ranges", "ranges of device memory", n_ranges, ranges_capacity * sizeof *ranges);
 }
