@@ -4,8 +4,11 @@
 // the core here and refills the cache.
 
 #include "base/client_memory.h"
+#include "base/kernel.h"
 #include "base/libc.h"
 #include "host/host.h"
+
+#include <fcntl.h>
 
 ReadableSegment jm_readable[JM_N_READABLE];
 ULong jm_n_forgotten;
@@ -51,5 +54,63 @@ Bool jm_read_string(Addr address, HChar *to, SizeT size)
         }
     }
     to[n] = 0;
+    return True;
+}
+
+// ---- pagemap -------------------------------------------------------------------------------------------------
+
+// Static, since memory may be short; one reader at a time.
+static ULong entries[4096];
+
+Int jm_pagemap_open(void)
+{
+    Int opened = jm_open("/proc/self/pagemap", O_RDONLY, 0);
+    return jm_is_error(opened) ? -1 : opened;
+}
+
+// The top bits of an entry (proc(5)): mapped exclusively; file or shared memory page; swapped; present.
+#define BIT_EXCLUSIVE 56
+#define BIT_FILE      61
+#define BIT_SWAPPED   62
+#define BIT_PRESENT   63
+
+static ULong is_of_sort(ULong entry, PageSort sort)
+{
+    const ULong exclusive = entry >> BIT_EXCLUSIVE & 1, file = entry >> BIT_FILE & 1,
+                swapped = entry >> BIT_SWAPPED & 1, present = entry >> BIT_PRESENT & 1;
+    switch (sort) {
+    case PAGE_SWAPPED:
+        return swapped;
+    case PAGE_PRESENT:
+        return present;
+    case PAGE_CERTAIN:
+        return present & (exclusive | file);
+    default: // PAGE_MODIFIED
+        return swapped | (present & !file);
+    }
+}
+
+Bool jm_pagemap_measure(Int pagemap, Addr start, Addr end, PageSort sort, ULong *bytes)
+{
+    *bytes = 0;
+    if (pagemap < 0)
+        return False;
+    Addr page = start / HOST_PAGE_BYTES, last = (end + HOST_PAGE_BYTES - 1) / HOST_PAGE_BYTES;
+    if (jm_seek(pagemap, page * sizeof *entries) < 0)
+        return False;
+    while (page < last) {
+        Addr wanted = last - page < sizeof entries / sizeof *entries ? last - page : sizeof entries / sizeof *entries;
+        Int got = jm_read(pagemap, entries, wanted * sizeof *entries);
+        if (got <= 0)
+            return False;
+        UInt n = got / sizeof *entries;
+        for (UInt i = 0; i < n; i++)
+            *bytes += is_of_sort(entries[i], sort) * HOST_PAGE_BYTES;
+        if (page == start / HOST_PAGE_BYTES)
+            *bytes -= is_of_sort(entries[0], sort) * (start % HOST_PAGE_BYTES);
+        page += n;
+        if (page == last)
+            *bytes -= is_of_sort(entries[n - 1], sort) * (last * HOST_PAGE_BYTES - end);
+    }
     return True;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// Checked reads of the profiled program's memory. A bad pointer of the program, or a library with an unknown layout,
-// must never crash the tool.
+// Checked reads of the profiled program's memory, and the state of its pages. A bad pointer of the program, or a
+// library with an unknown layout, must never crash the tool.
 
 #ifndef JM_CLIENT_MEMORY_H
 #define JM_CLIENT_MEMORY_H
@@ -58,5 +58,15 @@ Bool jm_read_bytes(Addr address, void *to, SizeT bytes);
 
 // Copy a string, cut to `size - 1` bytes. If it is unreadable, return False; `to` may then lack its NUL.
 Bool jm_read_string(Addr address, HChar *to, SizeT size);
+
+// State of a page in /proc/self/pagemap. The zero page, mapped where memory is read before it is written, is PRESENT as
+// well, though Rss does not count it. CERTAIN excludes it, and other anonymous pages shared with a child or parent. A
+// MODIFIED page of a private file mapping differs from the file.
+typedef enum { PAGE_SWAPPED, PAGE_PRESENT, PAGE_CERTAIN, PAGE_MODIFIED } PageSort;
+
+Int jm_pagemap_open(void); // returns a descriptor for jm_close; negative on failure
+
+// Bytes of a range in pages of that sort. The range need not be page aligned. False if pagemap cannot be read.
+Bool jm_pagemap_measure(Int pagemap, Addr start, Addr end, PageSort sort, ULong *bytes);
 
 #endif

@@ -8,6 +8,7 @@
 // proportional share (Pss) and swapped bytes are written separately.
 
 #include "pages/pages.h"
+#include "base/client_memory.h"
 #include "base/clock.h"
 #include "base/kernel.h"
 #include "base/libc.h"

@@ -1,65 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// Reads smaps and pagemap; see smaps.h. smaps is text with some twenty lines per mapping, and costs milliseconds;
-// pagemap has eight bytes per page of any range. Both use static buffers, since memory may be short.
+// Reads smaps: text with some twenty lines per mapping, which costs milliseconds.
 
 #include "pages/smaps.h"
-#include "base/kernel.h"
 #include "base/libc.h"
+#include "base/options.h"
 #include "base/text.h"
 #include "host/host.h"
-
-#include <fcntl.h>
-
-// ---- pagemap -------------------------------------------------------------------------------------------------
-
-// Shared: one reader at a time.
-static ULong entries[4096];
-
-Int jm_pagemap_open(void)
-{
-    Int opened = jm_open("/proc/self/pagemap", O_RDONLY, 0);
-    return jm_is_error(opened) ? -1 : opened;
-}
-
-// The top bits of an entry (proc(5)): mapped exclusively; file or shared memory page; swapped; present.
-#define BIT_EXCLUSIVE 56
-#define BIT_FILE      61
-#define BIT_SWAPPED   62
-#define BIT_PRESENT   63
-
-static ULong is_of_sort(ULong entry, PageSort sort)
-{
-    if (sort == PAGE_SWAPPED)
-        return entry >> BIT_SWAPPED & 1;
-    ULong certain = sort == PAGE_PRESENT || (entry >> BIT_EXCLUSIVE & 1) || (entry >> BIT_FILE & 1);
-    return entry >> BIT_PRESENT & certain;
-}
-
-Bool jm_pagemap_measure(Int pagemap, Addr start, Addr end, PageSort sort, ULong *bytes)
-{
-    *bytes = 0;
-    if (pagemap < 0)
-        return False;
-    Addr page = start / HOST_PAGE_BYTES, last = (end + HOST_PAGE_BYTES - 1) / HOST_PAGE_BYTES;
-    if (jm_seek(pagemap, page * sizeof *entries) < 0)
-        return False;
-    while (page < last) {
-        Addr wanted = last - page < sizeof entries / sizeof *entries ? last - page : sizeof entries / sizeof *entries;
-        Int got = jm_read(pagemap, entries, wanted * sizeof *entries);
-        if (got <= 0)
-            return False;
-        UInt n = got / sizeof *entries;
-        for (UInt i = 0; i < n; i++)
-            *bytes += is_of_sort(entries[i], sort) * HOST_PAGE_BYTES;
-        if (page == start / HOST_PAGE_BYTES)
-            *bytes -= is_of_sort(entries[0], sort) * (start % HOST_PAGE_BYTES);
-        page += n;
-        if (page == last)
-            *bytes -= is_of_sort(entries[n - 1], sort) * (last * HOST_PAGE_BYTES - end);
-    }
-    return True;
-}
 
 // ---- smaps ---------------------------------------------------------------------------------------------------
 
@@ -147,11 +94,11 @@ static ULong probe_resident;
 
 static void probe(const Vma *vma)
 {
-    if (vma->start <= (Addr)entries && (Addr)entries < vma->end)
+    if (vma->start <= (Addr)&jm_options && (Addr)&jm_options < vma->end)
         probe_resident = vma->resident;
 }
 
-// `entries` must be listed, and resident. Under an emulator it may not be, or the file may not exist.
+// The options must be listed, and resident. Under an emulator it may not be, or the file may not exist.
 Bool jm_smaps_works(void)
 {
     return jm_smaps_each(0, probe) && probe_resident;

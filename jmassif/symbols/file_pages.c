@@ -3,11 +3,9 @@
 // Ranges that the recorder has read in mapped files, joined by their start, and released by madvise; see looked_at.h.
 
 #include "symbols/file_pages.h"
+#include "base/client_memory.h"
 #include "base/kernel.h"
 #include "host/host.h"
-
-#include <asm/unistd.h>
-#include <fcntl.h>
 
 // The kernel maps up to 64 KiB of a file around each newly touched page. At this rate unreleased pages stay a few
 // megabytes, and reading released pages again has no measurable cost.
@@ -42,39 +40,13 @@ void jm_looked_at(Addr start, Addr end)
     n_ranges++;
 }
 
-// Bits of an entry of /proc/self/pagemap (proc(5)).
-#define BIT_FILE    61
-#define BIT_SWAPPED 62
-#define BIT_PRESENT 63
-
-// Return whether all pages in [start, end) are as in the file. Releasing a modified one, as a debugger writes, would
-// lose it.
-static Bool is_as_in_file(Int pagemap, Addr start, Addr end)
-{
-    static ULong entries[512];
-    for (Addr at = start; at < end;) {
-        UWord n = (end - at) / HOST_PAGE_BYTES;
-        if (n > sizeof entries / sizeof *entries)
-            n = sizeof entries / sizeof *entries;
-        Long got = jm_kernel_call(__NR_pread64, pagemap, (UWord)entries, n * sizeof *entries,
-                                  at / HOST_PAGE_BYTES * sizeof *entries, 0);
-        if (got != (Long)(n * sizeof *entries))
-            return False;
-        for (UWord i = 0; i < n; i++)
-            if (entries[i] >> BIT_SWAPPED & 1 || (entries[i] >> BIT_PRESENT & 1 && !(entries[i] >> BIT_FILE & 1)))
-                return False;
-        at += n * HOST_PAGE_BYTES;
-    }
-    return True;
-}
-
 void jm_looked_at_let_go(void)
 {
     n_looks = 0;
     if (!n_ranges)
         return;
-    Int opened = jm_open("/proc/self/pagemap", O_RDONLY, 0);
-    for (UInt i = 0; i < n_ranges && !jm_is_error(opened); i++) {
+    Int pagemap = jm_pagemap_open();
+    for (UInt i = 0; i < n_ranges && pagemap >= 0; i++) {
         // Another mapping may have replaced this one.
         Mapping now;
         if (!host_mapping_at(ranges[i].start, &now) || now.as != MAPPED_FILE || !now.is_programs || now.is_writable ||
@@ -83,10 +55,12 @@ void jm_looked_at_let_go(void)
         // Keep partial pages at both ends: the program may need the rest of them.
         Addr start = HOST_PAGE_UP(ranges[i].start);
         Addr end = ranges[i].end < now.end ? HOST_PAGE_DOWN(ranges[i].end) : now.end;
-        if (start < end && is_as_in_file(opened, start, end))
+        // Releasing a modified page, as a debugger writes, would lose it.
+        ULong modified;
+        if (start < end && jm_pagemap_measure(pagemap, start, end, PAGE_MODIFIED, &modified) && !modified)
             jm_kernel_let_go(start, end - start);
     }
-    if (!jm_is_error(opened))
-        jm_close(opened);
+    if (pagemap >= 0)
+        jm_close(pagemap);
     n_ranges = 0;
 }

@@ -29,7 +29,7 @@ _MOST_BYTES = 1 << 18  # mutate.c's
 TARGETS: Dict[str, List[str]] = {
     "elf": ["symbols/elf.c", "base/client_memory.c"]
     + [f"unwind/{name}.c" for name in ("table", "dwarf", "step", "rule", "code")],
-    "texts": ["base/text.c", "pages/smaps.c", "machine/system.c"],
+    "texts": ["base/client_memory.c", "base/text.c", "pages/smaps.c", "machine/system.c"],
     "python": ["base/client_memory.c", "python/layout.c"],
     "frames": [
         "base/checksum.c",

@@ -2,6 +2,7 @@
 //
 // What the kernel tells in /proc and /sys, which may be anything: each file is read as if it were any of those.
 
+#include "base/client_memory.h"
 #include "base/options.h"
 #include "base/text.h"
 #include "host/host.h"
