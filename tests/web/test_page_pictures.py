@@ -14,6 +14,7 @@ from jmassif.model.records import side_of
 from tests.reporter.commands import jm_print
 from tests.reporter.traces import random_run, small_training_run
 from tests.web.browser import look, write_page
+from tests.web.pages import WHOLE_RUN
 
 SVG = "{http://www.w3.org/2000/svg}"
 UNITS = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
@@ -147,9 +148,9 @@ def test_a_saved_png_is_one_with_something_in_it(tmp_path: Path) -> None:
 
 def test_the_picture_is_of_the_span_and_the_moment_that_are_shown(tmp_path: Path) -> None:
     page = write_page(tmp_path, small_training_run("discrete").save(tmp_path))
-    steps: List[Tuple[Any, ...]] = [("drag", "#timeline .u-over", 0.1, 0.3), ("save", TIMELINE)]
+    steps: List[Tuple[Any, ...]] = [tuple(WHOLE_RUN), ("drag", "#timeline .u-over", 0.1, 0.3), ("save", TIMELINE)]
     svg = look(page, *steps, ("press", "#timeline .plot", "End"), ("save", TIMELINE))
-    zoomed, at_end = (words(saved(svg[i], "jmassif-timeline.svg")) for i in (1, 3))
+    zoomed, at_end = (words(saved(svg[i], "jmassif-timeline.svg")) for i in (2, 4))
     assert {"Host memory", "Device memory"} <= set(zoomed)
     assert "200 ms" in zoomed and "800 ms" not in zoomed and not any(text.startswith("peak: ") for text in zoomed)
     assert any("At snapshot 3" in text for text in at_end)

@@ -171,7 +171,7 @@ export class MemoryPlot extends TimePlot {
         this.exact = most;
         this.beside = this.run.parts.machine.filter((figure) => figure.beside === side);
         canvas.append(this.#tip);
-        canvas.addEventListener('mouseleave', () => (this.#tip.hidden = true));
+        canvas.onmouseleave = () => (this.#tip.hidden = true);
     }
 
     /** `focus`: the area that alone is in full colour; '' for all. */
@@ -198,6 +198,12 @@ export class MemoryPlot extends TimePlot {
             ],
             { setCursor: [(u) => this.#hover(u)] },
         );
+    }
+
+    destroy() {
+        super.destroy();
+        this.#tip.remove();
+        this.canvas.onmouseleave = null;
     }
 
     #mark(u: uPlot) {

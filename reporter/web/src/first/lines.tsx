@@ -60,7 +60,7 @@ export function LargestLines({ page, seen }: { page: Page; seen: Seen }) {
                                 ) : (
                                     row.label
                                 )}
-                                {failed && `${failed} `.startsWith(`${row.label} `) && <span class="tag">failed here</span>}
+                                {failed && `${failed} `.startsWith(`${row.label} `) && <span class="tag">failed here</span>}{' '}
                                 {row.source && <code title={row.source}>{row.source}</code>}
                             </th>
                             {columns.map(({ head, of, isMinor }) => (

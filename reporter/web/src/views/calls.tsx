@@ -79,8 +79,10 @@ function pathIn(top: TreeNode, names: string[]) {
     return path;
 }
 
-/** The enlarged frame, and the way back to its callers. */
-function Trail({ path, enlarge, children }: { path: TreeNode[]; enlarge: (names: string[]) => void; children: ComponentChildren }) {
+type TrailProps = { path: TreeNode[]; source: string; enlarge: (names: string[]) => void; children: ComponentChildren };
+
+/** The enlarged frame, and the way back to its callers. `source`: around its line. */
+function Trail({ path, source, enlarge, children }: TrailProps) {
     const names = path.map(({ name }) => name);
     const to = (n: number, name: string) => (
         <button type="button" class="link" onClick={() => enlarge(names.slice(0, n))}>
@@ -97,7 +99,7 @@ function Trail({ path, enlarge, children }: { path: TreeNode[]; enlarge: (names:
                     if (i < left || i >= right) return <Fragment key={i}> › {to(i + 1, name)}</Fragment>;
                     return i === left && ` › … ${count(right - left, 'frame')} …`;
                 })}{' '}
-                › <b>{names.at(-1)}</b>
+                › <b title={source || undefined}>{names.at(-1)}</b>
             </p>
             {children}
         </nav>
@@ -162,7 +164,7 @@ function Tree({
                 <PictureButtons what="flame graph" draw={() => picture(shown, names)} />
             </div>
             {last && (
-                <Trail path={path} enlarge={enlarge}>
+                <Trail path={path} source={source(last)} enlarge={enlarge}>
                     <Links page={page} order={order} node={last} path={path.map(({ name }) => name)} />
                 </Trail>
             )}
