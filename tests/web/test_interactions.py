@@ -58,7 +58,7 @@ def fixture_seen(real: Page) -> Seen:
     return look_once(
         real.path,
         {
-            "tree as text": [["click", "#calls .body summary"], ["text", "#calls pre"]],
+            "tree as text": [["click", "#calls summary"], ["text", "#calls pre"]],
             "sorted": [
                 ["press", "#owners thead th:nth-child(1) button", "Enter"],
                 ["rows", "#owners tbody"],

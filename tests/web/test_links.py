@@ -234,9 +234,9 @@ def test_a_link_to_a_section_keeps_the_view(page: Path) -> None:
     said, _, still, seen, fragment = look(
         page,
         ["text", "#chosen"],
-        ["evaluate", "location.hash = '#mapped'"],
+        ["evaluate", "location.hash = '#owners'"],
         ["text", "#chosen"],
-        ["count", ".panel:not([hidden]) #mapped"],
+        ["count", ".panel:not([hidden]) #owners"],
         ["fragment"],
         fragment="at=2&tab=run",
         tabs=False,

@@ -205,7 +205,7 @@ function columnsOf(run: Comparison, table: DifferenceTable, pool: Pool, now: num
     const uses = (side: 'host' | 'device') => table.total.cells.some((cell) => cell[side]);
     if (uses('host') && uses('device')) found.push(change('host change', 'host'), change('device change', 'device'));
     const number = (row: Row) => row.cells[now].number - row.cells[before].number;
-    if (table.rows.some(number)) found.push({ head: `${table.number_is} change`, as: 'figure', value: number, show: (row) => signed(number(row)) });
+    found.push({ head: `${table.number_is} change`, as: 'figure', value: number, show: (row) => signed(number(row)) });
     return found;
 }
 
