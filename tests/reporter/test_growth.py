@@ -246,6 +246,20 @@ def test_a_few_steps_tell_of_a_leak_beside_a_little_that_comes_and_goes() -> Non
     assert line.grown == 70 * MIB
 
 
+@pytest.mark.parametrize("n_steps, is_told", [(6, False), (20, True)])
+def test_a_cache_that_gains_a_little_with_each_new_shape_is_no_leak_of_a_few_steps(n_steps: int, is_told: bool) -> None:
+    """oneDNN keeps some kilobytes of kernels for each size of image."""
+    trace = Trace(time_unit="ms")
+    model = trace.account("heap", "framework", ["load (libtorch.so)"])
+    kernels = trace.account("heap", "data", ["create (libdnnl.so)", SCRIPT.format(7)])
+    trace.snapshot(0, "start", {model: (100 * MIB, 1)})
+    for number in range(1, n_steps + 1):
+        trace.mark(100 * number, f"step {number}")
+        trace.snapshot(100 * number, "mark", {kernels: (number << 15, number)})
+    trace.snapshot(100 * n_steps + 9, "end")
+    assert found(trace) == (["b.py:7 (<module>)"] if is_told else [])
+
+
 def test_three_steps_do_not_tell() -> None:
     told = grown(stepped([1 * MIB, 2 * MIB, 3 * MIB], "mark", [1, 2, 3]))
     assert told.lines == [] and (told.unknown, told.n_found, told.n_needed) == ("few-steps", 3, 5)

@@ -315,12 +315,12 @@ def quiet(n_snapshots: int, **manifest: str) -> Trace:
 
 def test_a_run_without_a_finding_says_what_it_does_not_suffer_from() -> None:
     (found,) = findings(of(quiet(9)))
-    assert found == ("nothing", 0, "Nothing stands out: no allocation failed, and no line grew to the end.")
+    assert found == ("nothing", 0, "Nothing stands out: no allocation failed, and no leak was found.")
 
 
 def test_what_is_unknown_is_not_claimed() -> None:
     (found,) = findings(of(quiet(3)))
-    assert "no line" not in found.text and "Whether it leaks is unknown: 3 snapshots" in found.text
+    assert "no leak" not in found.text and "Whether it leaks is unknown: 3 snapshots" in found.text
 
 
 def test_of_a_board_it_says_how_full_it_was() -> None:

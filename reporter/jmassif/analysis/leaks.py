@@ -14,8 +14,8 @@ at least a third of the run after its imports,
   full rise and then stay;
 - in its last third it rises by no less than a fraction of what it rose by in the first, or it is a cache filling up;
 - a few rises are not nearly all of it: a buffer that was made anew a few times, larger each time, is none;
-- if it rises a few times only, the counts of allocated bytes prove that memory of earlier steps is still alive. They do not for
-  inputs that are larger in each step: all that a line holds then it allocated in the last step.
+- if it rises a few times only, it is a hundredth of all memory, and the counts of allocated bytes prove that memory of earlier steps
+  is still alive. They do not for inputs that are larger in each step: all that a line holds then it allocated in the last step.
 
 The run is measured in iterations (regions or marks of one name) where the program has any, else in time.
 """
@@ -189,8 +189,10 @@ _LONGEST_PAUSE = 0.3
 _BEGINNINGS = 16  # how many are tried
 _LAST = 1 / 10  # of the window, left out of the slope
 _LEAST_RISES = 4
-# So many rises tell by themselves; of fewer the memory must be proven to be old.
+# So many rises tell by themselves. Fewer must be this share of all that is held in the end, for libraries keep something small for
+# each new shape of an input; and the memory must be proven to be old.
 _ENOUGH_RISES = 16
+_LEAST_SHARE_OF_FEW = 0.01
 # Parts of the growth in the window.
 _NEARLY_ALL = 0.95
 _SLOWED_DOWN = 0.3  # the last third against the first
@@ -409,7 +411,8 @@ def _find_growth(profile: Profile, names: Names) -> Growth:
             sums[line][sample] += n_bytes
             proven[line][sample] += n_proven
             accounts_of[line].add(account)
-    worth = max(_LEAST_BYTES, _LEAST_SHARE * (profile.snapshots[end].host + profile.snapshots[end].device))
+    whole = profile.snapshots[end].host + profile.snapshots[end].device
+    worth = max(_LEAST_BYTES, _LEAST_SHARE * whole)
     n_few = LEAST - 2 if repeated else LEAST - 1  # rises; the first iteration is no growth
 
     def growth_of(by_sample: List[int]) -> Rises:
@@ -422,7 +425,8 @@ def _find_growth(profile: Profile, names: Names) -> Growth:
         found = {}
         for line, accounts in accounts_of.items():
             rises = growth_of(sums[line])
-            if not rises or (len(rises) < _ENOUGH_RISES and not growth_of(proven[line])):
+            is_much = _sum(rises) >= _LEAST_SHARE_OF_FEW * whole
+            if not rises or (len(rises) < _ENOUGH_RISES and not (is_much and growth_of(proven[line]))):
                 continue
             begin = progress.index(rises[0][0]) - 1  # between two samples
             has_pages = any(profile.accounts.kind(account) in PAGE_KINDS for account in accounts)

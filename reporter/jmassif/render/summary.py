@@ -321,7 +321,7 @@ def _nothing(report: Report, is_all: bool) -> str:
         return ""
     facts = ["no allocation failed"] * (not _has_failed(report.profile))
     if not growth.unknown:
-        facts.append("no line grew to the end")
+        facts.append("no leak was found")
     if pool is not None and pool.key == "machine" and pool.used and report.run.is_board:
         facts.append(f"the board was at most {whole_percent(pool.used, pool.capacity)} full")
     if not facts:
