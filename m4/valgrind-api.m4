@@ -100,7 +100,7 @@ JM_WRAP([vgModuleLocal_generic_PRE_sys_mmap], [map libraries where an earlier ru
 JM_WRAP([vgModuleLocal_read_callframe_info_dwarf3], [keep the core from reading unwind tables])
 JM_WRAP([vgPlain_use_CF_info], [unwind for the core])
 JM_WRAP([vgModuleLocal_addStr], [leave names of symbols in their files])
-JM_WRAP([vgModuleLocal_addSym], [leave out symbols of data])
+JM_WRAP([vgPlain_string_match], [match names with functions to replace without measuring each name])
 JM_WRAP([vgPlain_kill_self], [record the signal that ends the program])
 AC_SUBST([WRAP_LDFLAGS])
 AC_MSG_RESULT([yes])

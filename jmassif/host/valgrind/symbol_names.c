@@ -4,8 +4,7 @@
 // though stacks show few: 33 MB for PyTorch and the libraries it loads. It reads a symbol table from the first to the
 // last symbol, and requests storage for each name in turn; so the table is followed here in the mapped file, and the
 // answer is the name's address there. The kernel keeps the pages that are accessed, and drops them when it needs
-// memory. A name that is not found in turn is copied as usual. Symbols of data are left out, since stacks never show
-// them. The linker leads the core's calls here (--wrap).
+// memory. A name that is not found in turn is copied as usual. The linker leads the core's calls here (--wrap).
 
 #include "host/valgrind/symbol_names.h"
 
@@ -51,7 +50,6 @@ static struct {
     UInt n_tables;
     UInt table; // index of the table that the core is reading
     UInt n_misses;
-    Bool is_data; // the last name requested belongs to a symbol of data
 } file;
 
 static Bool read_at(Int fd, void *to, SizeT bytes, ULong offset)
@@ -168,7 +166,6 @@ static const HChar *find(SymbolTable *table, const HChar *name)
         const HChar *there = (const HChar *)table->names.part + symbols[i].st_name;
         if (VG_(strcmp)(there, name) == 0) {
             table->next = i + 1;
-            file.is_data = ELF64_ST_TYPE(symbols[i].st_info) == STT_OBJECT;
             return there;
         }
         n_looked++;
@@ -201,21 +198,11 @@ void jm_symbol_names_let_go(void)
 
 const HChar *__real_vgModuleLocal_addStr(DebugInfo *info, const HChar *text, Int bytes);
 const HChar *__wrap_vgModuleLocal_addStr(DebugInfo *info, const HChar *text, Int bytes);
-void __real_vgModuleLocal_addSym(DebugInfo *info, void *symbol);
-void __wrap_vgModuleLocal_addSym(DebugInfo *info, void *symbol);
 
 const HChar *__wrap_vgModuleLocal_addStr(DebugInfo *info, const HChar *text, Int bytes)
 {
-    file.is_data = False;
     if (jm_options.low_footprint && info != file.info)
         begin(info);
     const HChar *there = file.n_tables && bytes == -1 ? find_in_turn(text) : NULL;
     return there ? there : __real_vgModuleLocal_addStr(info, text, bytes);
-}
-
-// The core has requested storage for the symbol's name right before.
-void __wrap_vgModuleLocal_addSym(DebugInfo *info, void *symbol)
-{
-    if (!file.is_data)
-        __real_vgModuleLocal_addSym(info, symbol);
 }
