@@ -22,9 +22,7 @@ typedef struct {
     ULong begin;
     Bool is_told;
     StackBase base;
-    Bool made[N_KINDS];
-    Bool freed;
-    Bool failed;
+    UInt marks;
     Growth growth[N_KINDS];
 } Scope;
 
@@ -107,10 +105,8 @@ static void pop(ThreadId tid, Bool has_ended)
     for (Kind k = 0; k < N_KINDS; k++) {
         outer->growth[k].bytes += s->growth[k].bytes;
         outer->growth[k].blocks += s->growth[k].blocks;
-        outer->made[k] |= s->made[k];
     }
-    outer->freed |= s->freed;
-    outer->failed |= s->failed;
+    outer->marks |= s->marks;
 }
 
 // Pop scopes that longjmp or an exception has left. The stack grows down, so a call in progress has a higher stack
@@ -184,43 +180,17 @@ void jm_scope_grow(ThreadId tid, Kind kind, Long bytes, Long blocks)
     }
 }
 
-void jm_scope_mark_made(ThreadId tid, Kind kind)
+void jm_scope_mark(ThreadId tid, UInt marks)
 {
     Scope *s = innermost(tid);
     if (s)
-        s->made[kind] = True;
+        s->marks |= marks;
 }
 
-void jm_scope_mark_freed(ThreadId tid)
+Bool jm_scope_has(ThreadId tid, UInt mark)
 {
-    Scope *s = innermost(tid);
-    if (s)
-        s->freed = True;
-}
-
-void jm_scope_mark_failed(ThreadId tid)
-{
-    Scope *s = innermost(tid);
-    if (s)
-        s->failed = True;
-}
-
-Bool jm_scope_has_made(ThreadId tid, Kind kind)
-{
-    Scope *s = innermost(tid);
-    return s && s->made[kind];
-}
-
-Bool jm_scope_has_freed(ThreadId tid)
-{
-    Scope *s = innermost(tid);
-    return s && s->freed;
-}
-
-Bool jm_scope_has_failed(ThreadId tid)
-{
-    Scope *s = innermost(tid);
-    return s && s->failed;
+    const Scope *s = innermost(tid);
+    return s && (s->marks & mark);
 }
 
 void jm_scope_write_sums(void)

@@ -32,12 +32,11 @@ void jm_scope_grow(ThreadId tid, Kind kind, Long bytes, Long blocks);
 // Marks of the innermost scope: a block of the kind has been allocated, freed, or refused. When a scope ends, its marks
 // pass to the enclosing scope: a runtime call contains the driver call that reported the same block, and only one
 // counts.
-void jm_scope_mark_made(ThreadId tid, Kind kind);
-void jm_scope_mark_freed(ThreadId tid);
-void jm_scope_mark_failed(ThreadId tid); // out of memory
-Bool jm_scope_has_made(ThreadId tid, Kind kind);
-Bool jm_scope_has_freed(ThreadId tid);
-Bool jm_scope_has_failed(ThreadId tid);
+#define SCOPE_MADE(kind) (1u << (kind))
+#define SCOPE_FREED      (1u << N_KINDS)
+#define SCOPE_FAILED     (2u << N_KINDS) // out of memory
+void jm_scope_mark(ThreadId tid, UInt marks);
+Bool jm_scope_has(ThreadId tid, UInt mark);
 
 // Write the sums of calls that are too frequent for records of their own.
 void jm_scope_write_sums(void);

@@ -53,12 +53,4 @@ typedef struct {
     struct jm_queries *queries;
 } CudaCall;
 
-const CudaFunction *jm_cuda_function(UWord row);
-
-UInt jm_cuda_function_name(const CudaFunction *function); // number of the name in the trace's strings
-
-// For an `address` that cuGetProcAddress returned for the name at `symbol`: 1 + the row under which its calls must be
-// reported. 0: nothing to do, as the address is a wrapped function's or the function is not wrapped.
-UWord jm_cuda_uncovered_row(Addr symbol, Addr address, UWord flags);
-
 #endif

@@ -11,7 +11,6 @@
 #include "base/array.h"
 #include "base/client_memory.h"
 #include "calls/scope.h"
-#include "cuda/layout.h"
 #include "cuda/query.h"
 #include "device/blocks.h"
 #include "device/pool.h"
@@ -77,29 +76,136 @@ static ULong bytes_of_extent(const CudaCall *call)
     return call->words[1] * call->words[2] * call->words[3];
 }
 
-static ULong bytes_of_runtime_array(const CudaCall *call)
+// ---- sizes of arrays, from structures of CUDA's public headers (driver_types.h, cuda.h) --------------------------
+
+// The driver's alignment and tiling are below the API and not included.
+
+// Flags CUDA_ARRAY3D_* and cudaArray* that make depth a number of layers or faces, equal at each level.
+#define LAYERED 0x01
+#define CUBEMAP 0x04
+
+typedef struct {
+    UWord width, height, depth; // 0: a missing dimension
+    ULong element_bytes;
+    UInt flags;
+} Shape;
+
+static UWord larger(UWord a, UWord b)
 {
-    return jm_runtime_array_bytes(call->words, call->function->s != 0);
+    return a > b ? a : b;
 }
 
+// Each level of a mipmap halves every dimension. CUDA makes at least one level, and at most as many as it takes to
+// halve the largest dimension to 1 (the documentation of cuMipmappedArrayCreate).
+static ULong levels_bytes(Shape shape, UWord n_levels)
+{
+    const Bool has_layers = (shape.flags & (LAYERED | CUBEMAP)) != 0;
+    ULong bytes = 0;
+    for (UWord level = 0; level == 0 || level < n_levels; level++) {
+        const UWord depth = has_layers ? shape.depth : shape.depth >> level;
+        bytes += (ULong)larger(shape.width >> level, 1) * larger(shape.height >> level, 1) * larger(depth, 1) *
+                 shape.element_bytes;
+        if (larger(larger(shape.width, shape.height), shape.depth) >> level <= 1)
+            break;
+    }
+    return bytes;
+}
+
+// cudaChannelFormatDesc: int x, y, z, w (bits of each channel), kind.
+static ULong channel_bytes(Addr descriptor)
+{
+    ULong bits = 0;
+    for (UInt i = 0; i < 4; i++) {
+        UInt channel;
+        jm_read_uint(descriptor + i * 4, &channel);
+        bits += channel;
+    }
+    return bits / 8;
+}
+
+// cudaMallocArray(array, desc, width, height, flags), or with an extent cudaMalloc3DArray(array, desc, w, h, d, flags).
+static ULong bytes_of_runtime_array(const CudaCall *call)
+{
+    const UWord *words = call->words;
+    const Bool has_depth = call->function->s != 0;
+    return levels_bytes((Shape){words[2], words[3], has_depth ? words[4] : 0, channel_bytes(words[1]), 0}, 1);
+}
+
+// cudaMallocMipmappedArray(array, desc, w, h, d, levels, flags): the sum of the levels that CUDA makes
 static ULong bytes_of_runtime_mipmap(const CudaCall *call)
 {
-    return jm_runtime_mipmap_bytes(call->words);
+    const UWord *words = call->words;
+    return levels_bytes((Shape){words[2], words[3], words[4], channel_bytes(words[1]), words[6]}, (UInt)words[5]);
+}
+
+// CUarray_format: the size of one channel.
+static UInt format_bytes(UInt format)
+{
+    switch (format) {
+    case 0x01: // UNSIGNED_INT8
+    case 0x08: // SIGNED_INT8
+        return 1;
+    case 0x02: // UNSIGNED_INT16
+    case 0x09: // SIGNED_INT16
+    case 0x10: // HALF
+        return 2;
+    case 0x03: // UNSIGNED_INT32
+    case 0x0a: // SIGNED_INT32
+    case 0x20: // FLOAT
+        return 4;
+    default:
+        return 1; // block-compressed and planar formats: about one byte per texel
+    }
+}
+
+// The array that a CUDA_ARRAY_DESCRIPTOR (or, with depth, CUDA_ARRAY3D_DESCRIPTOR) describes.
+static ULong described_bytes(Addr descriptor, Bool has_depth, UWord n_levels)
+{
+    Shape shape = {0};
+    UInt format, n_channels;
+    jm_read_word(descriptor, &shape.width);
+    jm_read_word(descriptor + 8, &shape.height);
+    if (has_depth)
+        jm_read_word(descriptor + 16, &shape.depth);
+    Addr rest = descriptor + (has_depth ? 24 : 16);
+    jm_read_uint(rest, &format);
+    jm_read_uint(rest + 4, &n_channels);
+    if (has_depth)
+        jm_read_uint(rest + 8, &shape.flags);
+    shape.element_bytes = (ULong)format_bytes(format) * n_channels;
+    return levels_bytes(shape, (UInt)n_levels);
 }
 
 static ULong bytes_of_driver_array(const CudaCall *call)
 {
-    return jm_driver_array_bytes(call->words[1], call->function->s != 0, 1);
-}
-
-static ULong bytes_of_driver_array_v1(const CudaCall *call)
-{
-    return jm_driver_array_v1_bytes(call->words[1], call->function->s != 0);
+    return described_bytes(call->words[1], call->function->s != 0, 1);
 }
 
 static ULong bytes_of_driver_mipmap(const CudaCall *call)
 {
-    return jm_driver_array_bytes(call->words[1], True, call->words[2]);
+    return described_bytes(call->words[1], True, call->words[2]);
+}
+
+// Descriptors before CUDA 3.2 have dimensions of 32 bits.
+static ULong bytes_of_driver_array_v1(const CudaCall *call)
+{
+    const Addr descriptor = call->words[1];
+    const Bool has_depth = call->function->s != 0;
+    UInt field[5] = {0};
+    UInt n_dimensions = has_depth ? 3 : 2;
+    for (UInt i = 0; i < n_dimensions + 2; i++)
+        jm_read_uint(descriptor + i * 4, &field[i]);
+    ULong element_bytes = (ULong)format_bytes(field[n_dimensions]) * field[n_dimensions + 1];
+    return levels_bytes((Shape){field[0], field[1], has_depth ? field[2] : 0, element_bytes, 0}, 1);
+}
+
+// cudaExternalMemoryHandleDesc or CUDA_EXTERNAL_MEMORY_HANDLE_DESC has an int, padding, a union of 16 bytes, and the
+// size at 24.
+static ULong external_memory_bytes(Addr descriptor)
+{
+    UWord bytes;
+    jm_read_word(descriptor + 24, &bytes);
+    return bytes;
 }
 
 // ---- blocks --------------------------------------------------------------------------------------------------
@@ -108,7 +214,7 @@ static ULong bytes_of_driver_mipmap(const CudaCall *call)
 static Bool open_block(const CudaCall *call, Space space, UWord key, ULong bytes)
 {
     Kind kind = call->function->kind;
-    if (!key || jm_scope_has_made(call->tid, kind))
+    if (!key || jm_scope_has(call->tid, SCOPE_MADE(kind)))
         return False;
     if (bytes >= JM_ADDRESS_SPACE) {
         jm_calls_refuse();
@@ -126,7 +232,7 @@ static Bool make(const CudaCall *call, Space space, UWord key, ULong bytes)
 
 static Bool close_block(const CudaCall *call, Space space, UWord key)
 {
-    if (!key || jm_scope_has_freed(call->tid))
+    if (!key || jm_scope_has(call->tid, SCOPE_FREED))
         return False;
     DeviceBlock *block = jm_device_block_find(space, key);
     if (block)
@@ -243,10 +349,10 @@ static Bool synchronize(const CudaCall *call)
 static Bool is_opened_again(const CudaCall *call, UWord key)
 {
     DeviceBlock *block = jm_device_block_find(SPACE_POINTER, key);
-    if (!block || block->kind != KIND_IMPORTED || jm_scope_has_made(call->tid, KIND_IMPORTED))
+    if (!block || block->kind != KIND_IMPORTED || jm_scope_has(call->tid, SCOPE_MADE(KIND_IMPORTED)))
         return False;
     block->n_handles++;
-    jm_scope_mark_made(call->tid, KIND_IMPORTED);
+    jm_scope_mark(call->tid, SCOPE_MADE(KIND_IMPORTED));
     return True;
 }
 
@@ -260,17 +366,17 @@ static Bool open_ipc(const CudaCall *call)
 static Bool close_ipc(const CudaCall *call)
 {
     DeviceBlock *block = jm_device_block_find(SPACE_POINTER, argument_p(call));
-    if (!block || block->n_handles <= 1 || jm_scope_has_freed(call->tid))
+    if (!block || block->n_handles <= 1 || jm_scope_has(call->tid, SCOPE_FREED))
         return close_block(call, SPACE_POINTER, argument_p(call));
     block->n_handles--;
-    jm_scope_mark_freed(call->tid);
+    jm_scope_mark(call->tid, SCOPE_FREED);
     return False;
 }
 
 // (memory, descriptor)
 static Bool import_external(const CudaCall *call)
 {
-    return make(call, SPACE_EXTERNAL, returned(call), jm_external_memory_bytes(call->words[1]));
+    return make(call, SPACE_EXTERNAL, returned(call), external_memory_bytes(call->words[1]));
 }
 
 static Bool destroy_external(const CudaCall *call)

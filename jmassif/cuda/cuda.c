@@ -5,6 +5,7 @@
 // out-of-memory events, counters, and samples of the device's free memory.
 
 #include "cuda/cuda.h"
+#include "attribution/kind.h"
 #include "base/array.h"
 #include "base/client_memory.h"
 #include "base/clock.h"
@@ -26,7 +27,58 @@
 
 #include "preload/protocol.h"
 
-#include <sys/mman.h>
+// ---- the wrapped functions -----------------------------------------------------------------------------------
+
+// The wrappers in the preload library are generated from the same rows, so a row's number identifies a function on both
+// sides.
+#define API(library, name, n_args, convention, action, kind, p, s)                                                     \
+    {#name, LIBRARY_##library, ACTION_##action, KIND_##kind, p, s},
+static const CudaFunction functions[JM_N_ROWS] = {
+#include "preload/cuda_api.def"
+};
+#undef API
+
+// Number of the name in the trace's strings.
+static UInt function_name(const CudaFunction *function)
+{
+    static UInt names[JM_N_ROWS];
+    UInt *name = &names[function - functions];
+    if (!*name)
+        *name = jm_trace_string(function->name);
+    return *name;
+}
+
+// 1 + the row of the driver's function; 0: none.
+static UWord driver_row(const HChar *name)
+{
+    for (UWord i = 0; i < JM_N_ROWS; i++)
+        if (functions[i].library == LIBRARY_DRIVER && jm_text_equal(functions[i].name, name))
+            return 1 + i;
+    return 0;
+}
+
+// For an `address` that cuGetProcAddress returned for the name at `symbol`: 1 + the row under which its calls must be
+// reported. 0: nothing to do, as the address is a wrapped function's or the function is not wrapped.
+static UWord uncovered_row(Addr symbol, Addr address, UWord flags)
+{
+    HChar asked_for[128], exact[160];
+    if (!jm_read_string(symbol, asked_for, sizeof asked_for))
+        return 0;
+    const HChar *entry = host_function_entry(address);
+    if (entry)
+        for (UWord i = 0; i < JM_N_ROWS; i++)
+            if (jm_text_equal(functions[i].name, entry))
+                return 0;
+    // The name means the newest form; the flag 2 (per-thread default stream, cuda.h) means the _ptsz form.
+    static const HChar *const forms[] = {"_v2", "", NULL};
+    for (UInt f = 0; forms[f]; f++) {
+        jm_format(exact, sizeof exact, "%s%s%s", asked_for, forms[f], (flags & 2) && !forms[f][0] ? "_ptsz" : "");
+        UWord row = driver_row(exact);
+        if (row)
+            return row;
+    }
+    return driver_row(asked_for);
+}
 
 // ---- calls that failed ---------------------------------------------------------------------------------------
 
@@ -78,9 +130,9 @@ static Bool has_run_out(const CudaCall *call)
 // A call fails because one inside it failed: only the innermost is recorded. True if there is a query.
 static Bool tell_exhaustion(const CudaCall *call)
 {
-    if (jm_scope_has_failed(call->tid))
+    if (jm_scope_has(call->tid, SCOPE_FAILED))
         return False;
-    jm_scope_mark_failed(call->tid);
+    jm_scope_mark(call->tid, SCOPE_FAILED);
     Requested asked_for = jm_calls_requested(call);
     Bool is_told =
         jm_exhaustion_failed(call->tid, call->function->name, ERROR_OUT_OF_MEMORY, asked_for.kind, asked_for.bytes);
@@ -126,7 +178,7 @@ static UInt scope_name(const CudaFunction *function, const UWord *words)
 {
     HChar file[300], name[320];
     if (!jm_calls_is(function, LOADS_LIBRARY))
-        return jm_cuda_function_name(function);
+        return function_name(function);
     if (!words[0] || !jm_read_string(words[0], file, sizeof file) || !file[0])
         return jm_trace_string("dlopen");
     jm_format(name, sizeof name, "dlopen %s", jm_text_file_name(file));
@@ -194,11 +246,11 @@ Bool jm_cuda_handle_request(ThreadId tid, UWord *args, UWord *result)
     }
     switch (args[0]) {
     case JM_REQ_ENTER:
-        enter(tid, jm_cuda_function(args[1]), (const UWord *)args[2]);
+        enter(tid, &functions[args[1]], (const UWord *)args[2]);
         return True;
     case JM_REQ_LEAVE:
         *result = leave(&(CudaCall){.tid = tid,
-                                    .function = jm_cuda_function(args[1]),
+                                    .function = &functions[args[1]],
                                     .result = args[2],
                                     .words = (const UWord *)args[3],
                                     .address = args[4],
@@ -208,7 +260,7 @@ Bool jm_cuda_handle_request(ThreadId tid, UWord *args, UWord *result)
         *result = jm_query_answered(tid, (struct jm_queries *)args[1]);
         return True;
     case JM_REQ_TWIN:
-        *result = jm_cuda_uncovered_row(args[1], args[2], args[3]);
+        *result = uncovered_row(args[1], args[2], args[3]);
         return True;
     default:
         return False;

@@ -9,7 +9,6 @@
 #include "base/client_memory.h"
 #include "base/clock.h"
 #include "base/hooks.h"
-#include "base/libc.h"
 #include "base/stats.h"
 #include "calls/scope.h"
 #include "device/pool.h"
@@ -30,17 +29,11 @@ typedef struct {
 #define TABLE JM_MAP("jm.device_blocks")
 static Map tables[N_SPACES] = {TABLE, TABLE, TABLE, TABLE, TABLE};
 static Array mappings = JM_ARRAY("jm.mappings", VmmMapping);
-static ULong serial;
 static ULong n_stale;
 
 DeviceBlock *jm_device_block_find(Space space, UWord key)
 {
     return jm_map_find(&tables[space], key);
-}
-
-ULong jm_device_block_serial(void)
-{
-    return serial;
 }
 
 // ---- blocks by address ---------------------------------------------------------------------------------------
@@ -51,20 +44,13 @@ typedef struct {
     DeviceBlock *block;
 } BlockRange;
 
-static BlockRange *ranges;
-static UInt n_ranges, ranges_capacity;
+static Array ranges = JM_ARRAY("jm.ranges", BlockRange);
 static Bool ranges_overlap; // never reset; for example, the program imports its own memory
 static ULong cached_bytes;
 
 Bool jm_device_block_is_segment(const DeviceBlock *b)
 {
-    UInt node;
-    Kind kind;
-    OwnerId owner;
-    if (!b->account || b->kind == KIND_POOL)
-        return False;
-    jm_ledger_describe(b->account, &node, &kind, &owner);
-    return owner == JM_OWNER_CACHE;
+    return b->account && b->kind != KIND_POOL && jm_ledger_owner(b->account) == JM_OWNER_CACHE;
 }
 
 static Bool is_cached(const DeviceBlock *b)
@@ -72,13 +58,18 @@ static Bool is_cached(const DeviceBlock *b)
     return jm_kind_side(b->kind) == SIDE_DEVICE && jm_device_block_is_segment(b);
 }
 
-// Index of the first range that begins behind `address`.
-static UInt range_behind(Addr address)
+static inline BlockRange *range_at(Word i)
 {
-    UInt low = 0, high = n_ranges;
+    return jm_array_at(&ranges, i);
+}
+
+// Index of the first range that begins behind `address`.
+static Word range_behind(Addr address)
+{
+    Word low = 0, high = jm_array_n(&ranges);
     while (low < high) {
-        UInt middle = low + (high - low) / 2;
-        if (ranges[middle].start <= address)
+        Word middle = low + (high - low) / 2;
+        if (range_at(middle)->start <= address)
             low = middle + 1;
         else
             high = middle;
@@ -91,34 +82,28 @@ static void add_range(Addr start, ULong bytes, DeviceBlock *block)
 {
     if (!bytes || start + bytes < start)
         return;
-    if (n_ranges == ranges_capacity) {
-        ranges_capacity = ranges_capacity ? 2 * ranges_capacity : 64;
-        ranges = host_realloc("jm.ranges", ranges, ranges_capacity * sizeof *ranges);
-    }
-    UInt i = range_behind(start);
-    ranges_overlap |= (i > 0 && ranges[i - 1].end > start) || (i < n_ranges && ranges[i].start < start + bytes);
-    memmove(&ranges[i + 1], &ranges[i], (n_ranges - i) * sizeof *ranges);
-    ranges[i] = (BlockRange){start, start + bytes, block};
-    n_ranges++;
+    Word i = range_behind(start);
+    ranges_overlap |=
+        (i > 0 && range_at(i - 1)->end > start) || (i < jm_array_n(&ranges) && range_at(i)->start < start + bytes);
+    jm_array_insert(&ranges, i, &(BlockRange){start, start + bytes, block});
 }
 
 static void remove_range(Addr start, const DeviceBlock *block)
 {
-    for (UInt i = range_behind(start); i-- > 0 && ranges[i].start == start;) {
-        if (ranges[i].block != block)
+    for (Word i = range_behind(start); i-- > 0 && range_at(i)->start == start;) {
+        if (range_at(i)->block != block)
             continue;
-        memmove(&ranges[i], &ranges[i + 1], (n_ranges - i - 1) * sizeof *ranges);
-        n_ranges--;
+        jm_array_remove(&ranges, i);
         return;
     }
 }
 
 DeviceBlock *jm_device_block_around(Addr address, Addr *end)
 {
-    for (UInt i = range_behind(address); i-- > 0;) {
-        if (address < ranges[i].end) {
-            *end = ranges[i].end;
-            return ranges[i].block;
+    for (Word i = range_behind(address); i-- > 0;) {
+        if (address < range_at(i)->end) {
+            *end = range_at(i)->end;
+            return range_at(i)->block;
         }
         if (!ranges_overlap)
             return NULL;
@@ -128,16 +113,16 @@ DeviceBlock *jm_device_block_around(Addr address, Addr *end)
 
 DeviceBlock *jm_device_any_cached(ULong bytes)
 {
-    for (UInt i = 0; i < n_ranges; i++)
-        if (is_cached(ranges[i].block) && ranges[i].block->bytes - ranges[i].block->carved >= bytes)
-            return ranges[i].block;
+    for (Word i = 0; i < jm_array_n(&ranges); i++)
+        if (is_cached(range_at(i)->block) && range_at(i)->block->bytes - range_at(i)->block->carved >= bytes)
+            return range_at(i)->block;
     return NULL;
 }
 
 void jm_device_blocks_each(void (*use)(Addr address, ULong bytes, Kind kind))
 {
-    for (UInt i = 0; i < n_ranges; i++)
-        use(ranges[i].start, ranges[i].end - ranges[i].start, ranges[i].block->kind);
+    for (Word i = 0; i < jm_array_n(&ranges); i++)
+        use(range_at(i)->start, range_at(i)->end - range_at(i)->start, range_at(i)->block->kind);
 }
 
 ULong jm_device_cached_bytes(void)
@@ -172,7 +157,6 @@ DeviceBlock *jm_device_block_open(ThreadId tid, Space space, UWord key, Kind kin
     b->kind = kind;
     b->bytes = bytes;
     b->account = jm_block_account(tid, kind);
-    b->serial = ++serial;
     b->n_handles = 1;
     if (space == SPACE_POINTER)
         add_range(key, bytes, b);
@@ -188,21 +172,17 @@ DeviceBlock *jm_device_block_open(ThreadId tid, Space space, UWord key, Kind kin
     MemoryBlock memory = as_memory(b, b->account);
     jm_block_born(tid, &memory);
     b->born = jm_ledger_n_changes();
-    jm_scope_mark_made(tid, kind);
+    jm_scope_mark(tid, SCOPE_MADE(kind));
     jm_snapshot_event();
     return b;
 }
 
 void jm_device_block_become_segment(DeviceBlock *b)
 {
-    UInt node;
-    Kind kind;
-    OwnerId owner;
     if (!b->account || b->kind == KIND_POOL || jm_device_block_is_segment(b))
         return;
     MemoryBlock memory = as_memory(b, jm_live_tensor_forget(b->key, b->account));
-    jm_ledger_describe(b->account, &node, &kind, &owner);
-    AccountId cache = jm_account_owned(node, kind, JM_OWNER_CACHE);
+    AccountId cache = jm_account_owned(jm_ledger_key(b->account).node, b->kind, JM_OWNER_CACHE);
     jm_ledger_move(memory.account, cache, b->bytes, b->born);
     jm_block_taken_back(&memory);
     memory.account = b->account = cache;
@@ -229,7 +209,7 @@ void jm_device_block_close(ThreadId tid, DeviceBlock *b)
 {
     AccountId account = b->space == SPACE_POINTER ? jm_live_tensor_end(tid, b->key, b->account) : b->account;
     jm_map_remove(&tables[b->space], b->key);
-    jm_scope_mark_freed(tid);
+    jm_scope_mark(tid, SCOPE_FREED);
     if (b->space == SPACE_POINTER)
         remove_range(b->key, b);
     if (b->n_mappings)
@@ -413,5 +393,5 @@ void jm_device_blocks_stats(void)
     for (Space space = 0; space < N_SPACES; space++)
         n += jm_map_n(&tables[space]);
     jm_stats_row("jm.device_blocks", "live device blocks", n, n * sizeof(DeviceBlock));
-    jm_stats_row("jm.ranges", "ranges of device memory", n_ranges, ranges_capacity * sizeof *ranges);
+    jm_stats_row("jm.ranges", "ranges of device memory", jm_array_n(&ranges), ranges.capacity * sizeof(BlockRange));
 }

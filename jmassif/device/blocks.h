@@ -24,7 +24,6 @@ typedef struct DeviceBlock {
     AccountId account; // at its creation (ledger/live_tensors.h)
     UWord context;     // 0: not known
     UWord pool;        // 0: none, or not known
-    ULong serial;      // number of its allocation, ascending
     UInt n_handles;    // SPACE_VMM: live handles; of IPC imports: times opened
     UInt n_mappings;
     Carve *made_of; // its pieces of driver memory
@@ -42,8 +41,6 @@ void jm_device_block_close(ThreadId tid, DeviceBlock *block);
 void jm_device_block_grow(ThreadId tid, DeviceBlock *block, ULong bytes);
 
 DeviceBlock *jm_device_block_find(Space space, UWord key);
-
-ULong jm_device_block_serial(void); // serial of the newest block
 
 // Closes every block of the context, and drops its registered host memory. Pools and cuMemCreate'd memory belong to the
 // device and survive.

@@ -102,11 +102,7 @@ static inline ULong room_in(const DriverMemory *m)
 
 static Bool is_import(AccountId account)
 {
-    UInt node;
-    Kind kind;
-    OwnerId owner;
-    jm_ledger_describe(account, &node, &kind, &owner);
-    return kind == KIND_IMPORTED;
+    return jm_ledger_key(account).kind == KIND_IMPORTED;
 }
 
 static Bool can_hold(const DriverMemory *m, AccountId account)

@@ -42,11 +42,8 @@ static ULong key_hash(NodeId node, Kind kind, OwnerId owner)
 
 static ULong account_hash_of(UInt id)
 {
-    UInt node;
-    Kind kind;
-    OwnerId owner;
-    jm_ledger_describe(id, &node, &kind, &owner);
-    return key_hash(node, kind, owner);
+    AccountKey key = jm_ledger_key(id);
+    return key_hash(key.node, key.kind, key.owner);
 }
 
 static Index account_index = JM_INDEX("jm.account", account_hash_of);
@@ -85,11 +82,8 @@ AccountId jm_account_owned(NodeId node, Kind kind, OwnerId owner)
 
 AccountId jm_account_with_role(AccountId made_as, const HChar *role)
 {
-    UInt node;
-    Kind kind;
-    OwnerId owner;
-    jm_ledger_describe(made_as, &node, &kind, &owner);
-    if (jm_text_equal(role, stacks_role(node)))
+    AccountKey of = jm_ledger_key(made_as);
+    if (jm_text_equal(role, stacks_role(of.node)))
         return made_as;
     OfRole *first = jm_map_find(&of_role, made_as);
     for (const OfRole *known = first; known; known = known->another)
@@ -97,7 +91,7 @@ AccountId jm_account_with_role(AccountId made_as, const HChar *role)
             return known->account;
     OfRole *made = host_alloc_zeroed("jm.account", 1, sizeof *made);
     made->key = made_as;
-    made->account = jm_ledger_open(node, kind, owner);
+    made->account = jm_ledger_open(of.node, of.kind, of.owner);
     made->role = role;
     if (first) {
         made->another = first->another;
@@ -106,7 +100,7 @@ AccountId jm_account_with_role(AccountId made_as, const HChar *role)
         jm_map_add(&of_role, made);
     }
     n_of_role++;
-    jm_trace_account(made->account, node, kind, owner, jm_owner_name(owner));
+    jm_trace_account(made->account, of.node, of.kind, of.owner, jm_owner_name(of.owner));
     jm_trace_role(made->account, role);
     return made->account;
 }

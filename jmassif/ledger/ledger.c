@@ -10,7 +10,90 @@
 #include "base/stats.h"
 #include "base/table.h"
 #include "host/host.h"
-#include "ledger/narrow.h"
+
+// ---- narrow accounts -----------------------------------------------------------------------------------------
+
+// An account takes twelve bytes: a program has accounts by the hundred thousand, and nearly all hold a few small
+// blocks. When a number outgrows its bits, all numbers of the account move to a full-width Balance, to which it points
+// from then on.
+#define BYTES_BITS       13
+#define BLOCKS_BITS      6
+#define TEMPORARIES_BITS 5
+
+typedef struct {
+    UInt node;
+    UInt owner : 8;
+    UInt kind : 4;
+    UInt side : 2;
+    UInt is_sampled : 1;
+    UInt is_changed : 1;     // and in the list of changed accounts
+    UInt saved_in : N_PEAKS; // one bit per section
+    UInt is_wide : 1;
+    UInt total_blocks : BLOCKS_BITS;
+    UInt temporaries : TEMPORARIES_BITS;
+    union {
+        struct {
+            UInt live_bytes : BYTES_BITS;
+            UInt total_bytes : BYTES_BITS;
+            UInt live_blocks : BLOCKS_BITS;
+        };
+        UInt wide; // index into wide_balances
+    };
+} Account;
+
+_Static_assert(N_KINDS <= 16 && sizeof(Account) == 12, "an account's bits");
+
+static Table wide_balances = JM_TABLE("jm.account", Balance);
+
+static inline Balance balance_of(const Account *a)
+{
+    if (a->is_wide)
+        return *(const Balance *)jm_table_at(&wide_balances, a->wide);
+    return (Balance){a->live_bytes, a->live_blocks, a->total_bytes, a->total_blocks, a->temporaries};
+}
+
+// Moves the account's numbers to a full-width balance.
+static __attribute__((noinline)) void widen(Account *a)
+{
+    Balance b = balance_of(a);
+    a->wide = jm_table_add(&wide_balances);
+    a->is_wide = True;
+    *(Balance *)jm_table_at(&wide_balances, a->wide) = b;
+}
+
+static inline void sum_up(Balance *b, Balance more)
+{
+    b->live_bytes += more.live_bytes;
+    b->live_blocks += more.live_blocks;
+    b->total_bytes += more.total_bytes;
+    b->total_blocks += more.total_blocks;
+    b->temporaries += more.temporaries;
+}
+
+// Inlined so that constant zeros in `more` cost nothing.
+static inline __attribute__((always_inline)) void change_balance(Account *a, Balance more)
+{
+    if (!a->is_wide) {
+        Balance b = balance_of(a);
+        sum_up(&b, more);
+        if (!(b.live_bytes >> BYTES_BITS || b.total_bytes >> BYTES_BITS || b.live_blocks >> BLOCKS_BITS ||
+              b.total_blocks >> BLOCKS_BITS || b.temporaries >> TEMPORARIES_BITS)) {
+            a->live_bytes = b.live_bytes;
+            a->live_blocks = b.live_blocks;
+            a->total_bytes = b.total_bytes;
+            a->total_blocks = b.total_blocks;
+            a->temporaries = b.temporaries;
+            return;
+        }
+        widen(a);
+    }
+    Balance *b = jm_table_at(&wide_balances, a->wide);
+    sum_up(b, more);
+    // Also checks narrow numbers: one below 0 does not fit and is widened.
+    jm_assert((Long)b->live_bytes >= 0 && (Long)b->live_blocks >= 0);
+}
+
+// ---- peaks ---------------------------------------------------------------------------------------------------
 
 // An account's balance at the start of a section, saved before its first change since.
 typedef struct {
@@ -135,7 +218,7 @@ static void save_as(Section *in, AccountId id, ULong bytes, UInt blocks)
 
 static __attribute__((noinline)) void save(Section *in, AccountId id)
 {
-    Balance now = jm_balance_of(at(id));
+    Balance now = balance_of(at(id));
     save_as(in, id, now.live_bytes, now.live_blocks);
 }
 
@@ -325,7 +408,7 @@ static inline __attribute__((always_inline)) void apply(const Leg *legs, UInt n)
     for (UInt i = 0; i < n; i++) {
         save_for_peaks(legs[i].id, account[i]);
         mark_changed(legs[i].id, account[i]);
-        jm_balance_add(account[i], legs[i].more);
+        change_balance(account[i], legs[i].more);
     }
     if (!add_to_totals(&change, is_heap_alone))
         return;
@@ -403,7 +486,7 @@ void jm_ledger_adjust(AccountId account, Long bytes)
 
 void jm_ledger_count_temporary(AccountId account)
 {
-    jm_balance_add(at(account), (Balance){.temporaries = 1});
+    change_balance(at(account), (Balance){.temporaries = 1});
 }
 
 // ---- corrections ---------------------------------------------------------------------------------------------
@@ -463,8 +546,8 @@ void jm_ledger_move(AccountId from_id, AccountId to_id, ULong bytes, ULong born)
         if (!has_device && p == PEAK_TOTAL)
             peaks[PEAK_HOST].grown = True;
     }
-    jm_balance_add(from, (Balance){-bytes, -1, -bytes, -1, 0});
-    jm_balance_add(to, (Balance){bytes, 1, bytes, 1, 0});
+    change_balance(from, (Balance){-bytes, -1, -bytes, -1, 0});
+    change_balance(to, (Balance){bytes, 1, bytes, 1, 0});
     mark_changed(from_id, from);
     mark_changed(to_id, to);
 }
@@ -481,7 +564,7 @@ ULong jm_ledger_total(Side side)
 
 Long jm_ledger_live_bytes(AccountId id)
 {
-    return jm_balance_of(at(id)).live_bytes;
+    return balance_of(at(id)).live_bytes;
 }
 
 ULong jm_ledger_interval_max(void)
@@ -501,12 +584,10 @@ UInt jm_ledger_n_accounts(void)
     return accounts.n - 1;
 }
 
-void jm_ledger_describe(AccountId id, UInt *node, Kind *kind, OwnerId *owner)
+AccountKey jm_ledger_key(AccountId id)
 {
-    Account *a = at(id);
-    *node = a->node;
-    *kind = a->kind;
-    *owner = a->owner;
+    const Account *a = at(id);
+    return (AccountKey){a->node, a->kind, a->owner};
 }
 
 Bool jm_ledger_is(AccountId id, UInt node, Kind kind)
@@ -522,7 +603,7 @@ OwnerId jm_ledger_owner(AccountId id)
 
 Balance jm_ledger_balance(AccountId id)
 {
-    return jm_balance_of(at(id));
+    return balance_of(at(id));
 }
 
 UInt jm_ledger_n_changed(void)
@@ -586,7 +667,7 @@ void jm_ledger_mark_all_changed(void)
 void jm_ledger_stats(void)
 {
     jm_stats_table("accounts", &accounts);
-    jm_stats_table("accounts with large numbers", &jm_wide_balances);
+    jm_stats_table("accounts with large numbers", &wide_balances);
     jm_stats_table("accounts changed since the last snapshot", &changed);
     for (UInt i = 0; i < N_PEAKS; i++)
         jm_stats_table("balances at peaks", &section[i].saved);

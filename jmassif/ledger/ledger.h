@@ -18,7 +18,28 @@
 #define JM_LEDGER_H
 
 #include "host/types.h"
-#include "ledger/balance.h"
+#include "attribution/kind.h"
+
+typedef UInt AccountId; // from 1; 0 means no account
+
+// PEAK_ALLOCATED is the peak of allocated memory: host and device, without sampled pages (pages.h).
+typedef enum { PEAK_TOTAL, PEAK_HOST, PEAK_DEVICE, PEAK_ALLOCATED, N_PEAKS } PeakId;
+
+// An account's numbers, as a reader of the trace sees them.
+typedef struct {
+    ULong live_bytes;
+    ULong live_blocks;
+    ULong total_bytes;
+    ULong total_blocks;
+    ULong temporaries;
+} Balance;
+
+// An account is one of its kind and owner for a stack; `node` 0: memory without a stack.
+typedef struct {
+    UInt node;
+    Kind kind;
+    OwnerId owner;
+} AccountKey;
 
 // From here on pages are sampled, so PEAK_ALLOCATED differs from PEAK_TOTAL. Call before the first account opens.
 void jm_ledger_keep_allocated_peak(void);
@@ -68,7 +89,7 @@ ULong jm_ledger_take_interval_max(void);
 UInt jm_ledger_n_accounts(void); // ids are 1 … n
 Bool jm_ledger_is(AccountId account, UInt node, Kind kind);
 OwnerId jm_ledger_owner(AccountId account);
-void jm_ledger_describe(AccountId account, UInt *node, Kind *kind, OwnerId *owner);
+AccountKey jm_ledger_key(AccountId account);
 Balance jm_ledger_balance(AccountId account);
 
 // Accounts that changed since the list was last cleared, each once. A snapshot writes only these: a walk over all

@@ -118,10 +118,7 @@ void jm_live_tensor_begin(Addr address, ULong bytes, AccountId created_as, Bool 
 {
     if (!jm_account_is_tensor(created_as))
         return;
-    UInt node;
-    Kind kind;
-    OwnerId owner;
-    jm_ledger_describe(created_as, &node, &kind, &owner);
+    UInt node = jm_ledger_key(created_as).node;
     if (n_waiting)
         settle(node);
     LiveTensor *t = jm_map_find(&tensors, address);

@@ -266,14 +266,11 @@ void jm_mappings_thread_begins(ThreadId tid)
         remove_piece(i);
         return;
     }
-    UInt node;
-    Kind kind;
-    OwnerId owner;
     AccountId from = jm_holder_at(piece->holder)->account;
-    jm_ledger_describe(from, &node, &kind, &owner);
-    if (kind != KIND_ANON)
+    AccountKey key = jm_ledger_key(from);
+    if (key.kind != KIND_ANON)
         return;
-    UInt holder = holder_of(jm_account_owned(node, KIND_STACK, owner), False);
+    UInt holder = holder_of(jm_account_owned(key.node, KIND_STACK, key.owner), False);
     jm_ledger_resize(from, piece->resident, jm_holder_at(holder)->account, piece->resident);
     jm_holder_at(piece->holder)->virtual_bytes -= piece->end - piece->start;
     jm_holder_at(holder)->virtual_bytes += piece->end - piece->start;

@@ -323,10 +323,7 @@ void jm_pages_measure_scope(ThreadId tid)
         if (!jm_pagemap_measure(file, piece->start, piece->end, PAGE_PRESENT, &resident))
             break;
         jm_piece_set_resident(piece, resident);
-        UInt node;
-        Kind kind;
-        OwnerId owner;
-        jm_ledger_describe(jm_holder_at(piece->holder)->account, &node, &kind, &owner);
+        Kind kind = jm_ledger_key(jm_holder_at(piece->holder)->account).kind;
         jm_scope_grow(tid, kind, (Long)resident - (Long)piece->in_scope, resident && !piece->in_scope);
         piece->in_scope = resident;
     }

@@ -50,15 +50,12 @@ typedef struct {
 
 static void add_to(OwnerSum *sums, AccountId id, Long bytes, Long blocks)
 {
-    UInt node;
-    Kind kind;
-    OwnerId owner;
-    jm_ledger_describe(id, &node, &kind, &owner);
-    if (jm_kind_side(kind) == SIDE_NONE)
+    AccountKey key = jm_ledger_key(id);
+    if (jm_kind_side(key.kind) == SIDE_NONE)
         return;
-    *(jm_kind_side(kind) == SIDE_HOST ? &sums[owner].host : &sums[owner].device) += bytes;
-    if (kind != KIND_HEAP_OVERHEAD)
-        sums[owner].blocks += blocks;
+    *(jm_kind_side(key.kind) == SIDE_HOST ? &sums[key.owner].host : &sums[key.owner].device) += bytes;
+    if (key.kind != KIND_HEAP_OVERHEAD)
+        sums[key.owner].blocks += blocks;
 }
 
 static void add_difference(void *sums, AccountId id, ULong bytes, ULong blocks)

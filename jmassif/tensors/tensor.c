@@ -44,13 +44,11 @@ static struct {
 // from the segments' accounts to one account.
 static Bool fits(const Tensor *t, const DeviceBlock *segment)
 {
-    UInt node;
     Kind kind = segment->kind;
-    OwnerId owner;
     if (!segment->account || (t->is_exact && !jm_device_block_is_segment(segment)))
         return False;
     if (t->account)
-        jm_ledger_describe(t->account, &node, &kind, &owner);
+        kind = jm_ledger_key(t->account).kind;
     else if (t->n_parts)
         kind = t->parts[0].segment->kind;
     return jm_kind_side(kind) == jm_kind_side(segment->kind);

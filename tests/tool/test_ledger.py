@@ -44,7 +44,7 @@ APP, CACHE = 3, 4  # attribution/owner.h
 
 def driver() -> Path:
     flags = ["-I", str(SOURCE)]
-    modules = [SOURCE / name for name in ("ledger/ledger.c", "ledger/narrow.c", "base/table.c", "attribution/kind.c")]
+    modules = [SOURCE / name for name in ("ledger/ledger.c", "base/table.c", "attribution/kind.c")]
     # What is compiled is found again by its flags, and by what the modules say now.
     texts = "".join(path.read_text() for path in sorted(SOURCE.glob("*/*.[ch]")))
     flags += [f"-DSOURCES={hashlib.sha256(texts.encode()).hexdigest()}", *map(str, modules)]
