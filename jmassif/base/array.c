@@ -52,6 +52,19 @@ void *jm_array_find_or_add(Array *a, const void *record, SizeT key_bytes)
     return found ? found : jm_array_at(a, jm_array_add(a, record));
 }
 
+Word jm_array_behind(const Array *a, SizeT offset, Addr address)
+{
+    Word low = 0, high = a->n;
+    while (low < high) {
+        Word middle = low + (high - low) / 2;
+        if (*(const Addr *)((const UChar *)jm_array_at(a, middle) + offset) <= address)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
 void jm_array_remove(Array *a, Word i)
 {
     a->n--;

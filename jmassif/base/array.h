@@ -42,6 +42,10 @@ void *jm_array_find(const Array *a, const void *record, SizeT key_bytes);
 // The same, but append a copy of the record if there is none.
 void *jm_array_find_or_add(Array *a, const void *record, SizeT key_bytes);
 
+// Index of the first record with a larger address in its field at `offset`, by which the records are sorted; the end if
+// there is none.
+Word jm_array_behind(const Array *a, SizeT offset, Addr address);
+
 // Insert a copy of the record before the one at `i`, which may be the end.
 void jm_array_insert(Array *a, Word i, const void *record);
 

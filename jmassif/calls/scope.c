@@ -42,15 +42,12 @@ typedef struct {
 
 static Array sums = JM_ARRAY("jm.scope", ScopeSum);
 static UInt n_scopes;
-static UInt n_threads; // have entered a scope
 
 static void release(ThreadId tid, void *record, ThreadEnd how)
 {
     ThreadScopes *t = record;
-    if (t->scopes) {
+    if (t->scopes)
         host_free(t->scopes);
-        n_threads--;
-    }
 }
 
 static PerThread threads = JM_PER_THREAD("jm.scope", ThreadScopes, release);
@@ -121,10 +118,8 @@ static void drop_left(ThreadId tid, Addr sp)
 void jm_scope_enter(ThreadId tid, UInt name, Addr sp, Bool is_told)
 {
     ThreadScopes *t = thread_scopes(tid);
-    if (!t->scopes) {
+    if (!t->scopes)
         t->scopes = host_alloc("jm.scope", MAX_DEPTH * sizeof *t->scopes);
-        n_threads++;
-    }
     drop_left(tid, sp);
     if (t->depth == MAX_DEPTH)
         pop(tid, False);
@@ -205,8 +200,6 @@ void jm_scope_write_sums(void)
 
 void jm_scope_stats(void)
 {
-    jm_stats_row("jm.scope", "threads that have called CUDA or dlopen", n_threads,
-                 n_threads * MAX_DEPTH * sizeof(Scope));
     jm_stats_row("jm.scope", "threads", host_n_threads(), jm_per_thread_bytes(&threads));
     jm_stats_array("jm.scope", "sums of calls", &sums, sizeof(ScopeSum));
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// Device blocks and their mappings; see device_blocks.h. A block is found by its handle in the table of its space, and
+// Device blocks and their mappings; see blocks.h. A block is found by its handle in the table of its space, and
 // by an address inside it in one sorted array of ranges. Its bytes are carved out of driver memory (driver/memory.h)
 // where that is known, so that the two together are the memory that the kernel has committed.
 
@@ -66,15 +66,7 @@ static inline BlockRange *range_at(Word i)
 // Index of the first range that begins behind `address`.
 static Word range_behind(Addr address)
 {
-    Word low = 0, high = jm_array_n(&ranges);
-    while (low < high) {
-        Word middle = low + (high - low) / 2;
-        if (range_at(middle)->start <= address)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+    return jm_array_behind(&ranges, __builtin_offsetof(BlockRange, start), address);
 }
 
 // A block of unknown size gets no range yet.

@@ -4,6 +4,7 @@
 // and after the call, so that decoders read its fields without checking the program's memory each time.
 
 #include "driver/call.h"
+#include "base/array.h"
 #include "base/client_memory.h"
 #include "base/kernel.h"
 #include "base/libc.h"
@@ -37,32 +38,12 @@ void jm_driver_call_ended(DriverCall *call)
 
 // ---- fields ----------------------------------------------------------------------------------------------------
 
-static ULong field(const UChar *bytes, SizeT n_bytes, UInt offset, UInt width)
+ULong jm_driver_field(const DriverCall *call, const UChar *bytes, UInt offset, UInt width)
 {
     ULong value = 0;
-    if (offset + width <= n_bytes && offset + width <= JM_DRIVER_STRUCT_BYTES)
+    if (offset + width <= call->n_bytes && offset + width <= JM_DRIVER_STRUCT_BYTES)
         memcpy(&value, bytes + offset, width);
     return value;
-}
-
-UInt jm_driver_in32(const DriverCall *call, UInt offset)
-{
-    return field(call->in, call->n_bytes, offset, 4);
-}
-
-ULong jm_driver_in64(const DriverCall *call, UInt offset)
-{
-    return field(call->in, call->n_bytes, offset, 8);
-}
-
-UInt jm_driver_out32(const DriverCall *call, UInt offset)
-{
-    return field(call->out, call->n_bytes, offset, 4);
-}
-
-ULong jm_driver_out64(const DriverCall *call, UInt offset)
-{
-    return field(call->out, call->n_bytes, offset, 8);
 }
 
 Bool jm_driver_ask(UWord fd, UInt command, void *argument, Bool *is_unknown)
@@ -87,12 +68,12 @@ void jm_driver_count(Odd what)
 
 // Unknown ioctls by number, to identify those of a new release. Beyond MOST_UNKNOWN numbers only the sum counts them.
 #define MOST_UNKNOWN 32
-static struct {
+typedef struct {
     const HChar *driver;
-    UInt command;
+    ULong command;
     ULong count, told;
-} unknown[MOST_UNKNOWN];
-static UInt n_unknown;
+} Unknown;
+static Array unknown = JM_ARRAY("jm.driver", Unknown);
 
 static const HChar *const driver_names[N_FILE_TYPES] = {
     [FILE_NVMAP] = "nvmap",   [FILE_GPU_CONTROL] = "nvgpu", [FILE_GPU_SPACE] = "nvgpu",
@@ -102,31 +83,23 @@ static const HChar *const driver_names[N_FILE_TYPES] = {
 void jm_driver_unknown(const DriverCall *call, UInt command)
 {
     jm_driver_count(ODD_UNKNOWN_IOCTL);
-    const HChar *driver = driver_names[call->file->type];
-    UInt i = 0;
-    while (i < n_unknown && (unknown[i].command != command || unknown[i].driver != driver))
-        i++;
-    if (i == MOST_UNKNOWN)
-        return;
-    if (i == n_unknown) {
-        unknown[i].driver = driver;
-        unknown[i].command = command;
-        n_unknown++;
-    }
-    unknown[i].count++;
+    Unknown wanted = {driver_names[call->file->type], command, 0, 0};
+    Unknown *found = jm_array_find(&unknown, &wanted, sizeof wanted.driver + sizeof wanted.command);
+    if (!found && jm_array_n(&unknown) < MOST_UNKNOWN)
+        found = jm_array_at(&unknown, jm_array_add(&unknown, &wanted));
+    if (found)
+        found->count++;
 }
 
 void jm_driver_calls_write_counters(void)
 {
     static ULong told[N_ODD];
     for (UInt i = 0; i < N_ODD; i++)
-        if (counts[i] != told[i])
-            jm_trace_counter(odd_names[i], told[i] = counts[i]);
-    for (UInt i = 0; i < n_unknown; i++) {
+        jm_trace_changed(odd_names[i], counts[i], &told[i]);
+    for (Word i = 0; i < jm_array_n(&unknown); i++) {
+        Unknown *u = jm_array_at(&unknown, i);
         HChar key[48];
-        if (unknown[i].count == unknown[i].told)
-            continue;
-        jm_format(key, sizeof key, "%s.%s.0x%x", odd_names[ODD_UNKNOWN_IOCTL], unknown[i].driver, unknown[i].command);
-        jm_trace_counter(key, unknown[i].told = unknown[i].count);
+        jm_format(key, sizeof key, "%s.%s.0x%x", odd_names[ODD_UNKNOWN_IOCTL], u->driver, (UInt)u->command);
+        jm_trace_changed(key, u->count, &u->told);
     }
 }

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
 // An ioctl on a driver's device, as its decoder sees it: the structure that the program passed, before and after the
-// call. The decoders are nvmap.c and gpu.c (Tegra) and rm.c (elsewhere, and Tegra from Thor on). They see a call only
-// through this header; driver.c follows the system calls and knows the decoders. Sizes are in bytes.
+// call. The decoders (decoders.h) see a call only through this header. Sizes are in bytes.
 
 #ifndef JM_DRIVER_CALL_H
 #define JM_DRIVER_CALL_H
@@ -31,11 +30,12 @@ typedef struct {
 void jm_driver_call_begins(DriverCall *call, DriverFile *file, const UWord *args, SizeT n_bytes);
 void jm_driver_call_ended(DriverCall *call);
 
-// Fields of the structure by offset; 0 beyond its end.
-UInt jm_driver_in32(const DriverCall *call, UInt offset);
-ULong jm_driver_in64(const DriverCall *call, UInt offset);
-UInt jm_driver_out32(const DriverCall *call, UInt offset);
-ULong jm_driver_out64(const DriverCall *call, UInt offset);
+// Fields of the structure by offset, before and after the call; 0 beyond its end.
+ULong jm_driver_field(const DriverCall *call, const UChar *bytes, UInt offset, UInt width);
+#define jm_driver_in32(call, offset)  ((UInt)jm_driver_field(call, (call)->in, offset, 4))
+#define jm_driver_in64(call, offset)  jm_driver_field(call, (call)->in, offset, 8)
+#define jm_driver_out32(call, offset) ((UInt)jm_driver_field(call, (call)->out, offset, 4))
+#define jm_driver_out64(call, offset) jm_driver_field(call, (call)->out, offset, 8)
 
 static inline ULong jm_driver_whole_pages(ULong bytes)
 {

@@ -15,13 +15,10 @@
 #include "base/per_thread.h"
 #include "base/text.h"
 #include "driver/call.h"
+#include "driver/decoders.h"
 #include "driver/file.h"
-#include "driver/gpu.h"
 #include "driver/map.h"
 #include "driver/memory.h"
-#include "driver/message.h"
-#include "driver/nvmap.h"
-#include "driver/rm.h"
 #include "host/host.h"
 #include "trace/trace.h"
 
@@ -141,6 +138,16 @@ static const struct {
     [FILE_RM_CONTROL] = {NULL, jm_rm_after, 0},
     [FILE_RM_DEVICE] = {NULL, jm_rm_after, 0},
     [FILE_UVM] = {NULL, jm_uvm_after, 24},
+};
+
+void (*const jm_driver_file_ends[N_FILE_TYPES])(ThreadId tid, DriverFile *file) = {
+    [FILE_NVMAP] = jm_nvmap_ended,
+    [FILE_BUFFER] = jm_buffer_ended,
+    [FILE_GPU_SPACE] = jm_gpu_space_ended,
+    [FILE_GPU_CHANNEL] = jm_gpu_channel_ended,
+    [FILE_RM_CONTROL] = jm_rm_ended,
+    [FILE_RM_DEVICE] = jm_rm_ended,
+    [FILE_UVM] = jm_uvm_ended,
 };
 
 static void before_ioctl(ThreadId tid, const UWord *args)
@@ -344,9 +351,6 @@ void jm_driver_after_syscall(ThreadId tid, UInt number, const UWord *args, Long 
 void jm_driver_init(void)
 {
     own = jm_driver_map_new();
-    jm_nvmap_init();
-    jm_gpu_init();
-    jm_rm_init();
 }
 
 void jm_driver_after_fork_in_child(ThreadId tid)
@@ -360,13 +364,9 @@ void jm_driver_after_fork_in_child(ThreadId tid)
 void jm_driver_write_counters(void)
 {
     jm_driver_calls_write_counters();
-    static UInt told_channels, told_spaces;
-    UInt n = jm_driver_n_files(FILE_GPU_CHANNEL);
-    if (n != told_channels)
-        jm_trace_counter("driver-channels", told_channels = n);
-    n = jm_driver_n_files(FILE_GPU_SPACE);
-    if (n != told_spaces)
-        jm_trace_counter("driver-address-spaces", told_spaces = n);
+    static ULong channels, spaces;
+    jm_trace_changed("driver-channels", jm_driver_n_files(FILE_GPU_CHANNEL), &channels);
+    jm_trace_changed("driver-address-spaces", jm_driver_n_files(FILE_GPU_SPACE), &spaces);
     jm_driver_memory_write_counters();
     jm_rm_write_counters();
 }

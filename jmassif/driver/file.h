@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
 // Open file descriptions of the driver's devices and buffers, and the program's descriptors of them. A description
-// lives while descriptors, mappings or a device's handles refer to it. The decoder of its type registers a callback for
-// its end, so that this file does not depend on decoders. Sizes are in bytes.
+// lives while descriptors, mappings or a device's handles refer to it. Sizes are in bytes.
 
 #ifndef JM_DRIVER_FILE_H
 #define JM_DRIVER_FILE_H
@@ -40,16 +39,14 @@ DriverFile *jm_driver_file_new(FileType type);
 void jm_driver_file_hold(DriverFile *file);
 void jm_driver_file_release(ThreadId tid, DriverFile *file);
 
-// Registers the callback that ends what a file of the type has kept alive, when its last reference is gone.
-void jm_driver_file_on_end(FileType type, void (*end)(ThreadId tid, DriverFile *file));
+// End what a file of the type has kept alive, when its last reference is gone; NULL: nothing (driver.c).
+extern void (*const jm_driver_file_ends[N_FILE_TYPES])(ThreadId tid, DriverFile *file);
 
 // The program's descriptors. Setting one holds the file and releases the one before; taking it passes its reference to
 // the caller.
 DriverFile *jm_driver_fd(UWord fd); // NULL: not a driver's file
 void jm_driver_fd_set(ThreadId tid, UWord fd, DriverFile *file);
 DriverFile *jm_driver_fd_take(UWord fd);
-
-// Lets the program use a descriptor that the core would refuse: r32's nvmap returns descriptors from 1024 on, whatever
 
 // Drops the descriptors from `first` to `last` that are no longer open.
 void jm_driver_fds_check(ThreadId tid, UWord first, UWord last);
@@ -58,6 +55,19 @@ void jm_driver_fds_check(ThreadId tid, UWord first, UWord last);
 DriverFile *jm_driver_file_behind(UWord fd);
 
 extern UInt jm_driver_n_fds; // descriptors of driver files
+
+// Descriptors of buffers in messages between the program's own sockets. One that was sent and not yet received keeps
+// its buffer alive. One sent to another process is no longer counted here.
+//
+// Call around sendmsg. The message's descriptors hold their buffers until received, unless the call fails.
+void jm_driver_before_send(ThreadId tid, UWord socket, Addr message);
+void jm_driver_after_send(ThreadId tid, Bool has_failed);
+
+// Call after recvmsg: sets the program's new descriptors of known buffers.
+void jm_driver_received(ThreadId tid, UWord socket, Addr message);
+
+// Drops the descriptors that were sent to a socket of the program and not received.
+void jm_driver_socket_closes(ThreadId tid, UWord socket);
 
 UInt jm_driver_n_files(FileType type);
 void jm_driver_files_stats(void); // rows for --stats=yes

@@ -4,10 +4,10 @@
 // buffers alive and gives the memory behind a device pointer. Page tables and memory of contexts have no size in any
 // ioctl, so the channels and address spaces that need them are counted instead.
 
-#include "driver/gpu.h"
 #include "base/array.h"
 #include "base/client_memory.h"
 #include "base/kernel.h"
+#include "driver/decoders.h"
 #include "driver/map.h"
 #include "driver/memory.h"
 
@@ -93,7 +93,7 @@ static void keep(ThreadId tid, DriverFile *channel, UInt fd)
     jm_array_add(channel->object, &buffer);
 }
 
-static void channel_ended(ThreadId tid, DriverFile *channel)
+void jm_gpu_channel_ended(ThreadId tid, DriverFile *channel)
 {
     Array *kept = channel->object;
     for (Word i = 0; kept && i < jm_array_n(kept); i++)
@@ -102,7 +102,7 @@ static void channel_ended(ThreadId tid, DriverFile *channel)
         jm_array_delete(kept);
 }
 
-static void space_ended(ThreadId tid, DriverFile *space)
+void jm_gpu_space_ended(ThreadId tid, DriverFile *space)
 {
     if (space->object)
         jm_driver_map_delete(tid, space->object);
@@ -160,10 +160,4 @@ void jm_gpu_after(ThreadId tid, DriverCall *call, Long result)
         }
         break;
     }
-}
-
-void jm_gpu_init(void)
-{
-    jm_driver_file_on_end(FILE_GPU_SPACE, space_ended);
-    jm_driver_file_on_end(FILE_GPU_CHANNEL, channel_ended);
 }

@@ -4,7 +4,7 @@
 // and looks up more often than it maps. A new mapping cuts those that it overlaps, as in the kernel.
 
 #include "driver/map.h"
-#include "base/libc.h"
+#include "base/array.h"
 #include "base/stats.h"
 #include "host/host.h"
 
@@ -16,15 +16,20 @@ typedef struct {
 
 struct DriverMap {
     DriverMap *next;
-    DriverMapping *mappings; // sorted by address, without overlaps
-    UInt n, capacity;
+    Array mappings; // of DriverMapping, sorted by address, without overlaps
 };
 
 static DriverMap *maps;
 
+static inline DriverMapping *mapping_at(const DriverMap *map, Word i)
+{
+    return jm_array_at(&map->mappings, i);
+}
+
 DriverMap *jm_driver_map_new(void)
 {
     DriverMap *map = host_alloc_zeroed("jm.driver.map", 1, sizeof *map);
+    map->mappings = (Array)JM_ARRAY("jm.driver.map", DriverMapping);
     map->next = maps;
     maps = map;
     return map;
@@ -36,44 +41,24 @@ void jm_driver_map_delete(ThreadId tid, DriverMap *map)
     while (*link != map)
         link = &(*link)->next;
     *link = map->next;
-    for (UInt i = 0; i < map->n; i++)
-        if (map->mappings[i].file)
-            jm_driver_file_release(tid, map->mappings[i].file);
-    if (map->mappings)
-        host_free(map->mappings);
+    for (Word i = 0; i < jm_array_n(&map->mappings); i++)
+        if (mapping_at(map, i)->file)
+            jm_driver_file_release(tid, mapping_at(map, i)->file);
+    if (map->mappings.records)
+        host_free(map->mappings.records);
     host_free(map);
 }
 
 // Index of the first mapping that ends behind `address`.
-static UInt first_after(const DriverMap *map, Addr address)
+static Word first_after(const DriverMap *map, Addr address)
 {
-    UInt low = 0, high = map->n;
-    while (low < high) {
-        UInt middle = low + (high - low) / 2;
-        if (map->mappings[middle].end <= address)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+    return jm_array_behind(&map->mappings, __builtin_offsetof(DriverMapping, end), address);
 }
 
-static void insert_mapping(DriverMap *map, UInt i, DriverMapping mapping)
+static void remove_mapping(ThreadId tid, DriverMap *map, Word i)
 {
-    if (map->n == map->capacity) {
-        map->capacity = map->capacity ? 2 * map->capacity : 64;
-        map->mappings = host_realloc("jm.driver.map", map->mappings, map->capacity * sizeof *map->mappings);
-    }
-    memmove(&map->mappings[i + 1], &map->mappings[i], (map->n - i) * sizeof *map->mappings);
-    map->mappings[i] = mapping;
-    map->n++;
-}
-
-static void remove_mapping(ThreadId tid, DriverMap *map, UInt i)
-{
-    DriverFile *file = map->mappings[i].file;
-    memmove(&map->mappings[i], &map->mappings[i + 1], (map->n - i - 1) * sizeof *map->mappings);
-    map->n--;
+    DriverFile *file = mapping_at(map, i)->file;
+    jm_array_remove(&map->mappings, i);
     if (file)
         jm_driver_file_release(tid, file); // last, because it may end the memory, which changes maps
 }
@@ -81,30 +66,30 @@ static void remove_mapping(ThreadId tid, DriverMap *map, UInt i)
 // Splits a mapping around the address. Both parts hold the file.
 static void part_at(DriverMap *map, Addr address)
 {
-    UInt i = first_after(map, address);
-    if (i == map->n || map->mappings[i].start >= address)
+    Word i = first_after(map, address);
+    if (i == jm_array_n(&map->mappings) || mapping_at(map, i)->start >= address)
         return;
-    DriverMapping upper = map->mappings[i];
-    map->mappings[i].end = upper.start = address;
+    DriverMapping upper = *mapping_at(map, i);
+    mapping_at(map, i)->end = upper.start = address;
     if (upper.file)
         jm_driver_file_hold(upper.file);
-    insert_mapping(map, i + 1, upper);
+    jm_array_insert(&map->mappings, i + 1, &upper);
 }
 
 void jm_driver_map_remove(ThreadId tid, DriverMap *map, Addr start, ULong bytes)
 {
-    if (!map->n)
+    if (!jm_array_n(&map->mappings))
         return;
     part_at(map, start);
     part_at(map, start + bytes);
-    for (UInt i = first_after(map, start); i < map->n && map->mappings[i].start < start + bytes;)
+    for (Word i = first_after(map, start); i < jm_array_n(&map->mappings) && mapping_at(map, i)->start < start + bytes;)
         remove_mapping(tid, map, i);
 }
 
 void jm_driver_map_remove_at(ThreadId tid, DriverMap *map, Addr start)
 {
-    UInt i = first_after(map, start);
-    if (i < map->n && map->mappings[i].start == start)
+    Word i = first_after(map, start);
+    if (i < jm_array_n(&map->mappings) && mapping_at(map, i)->start == start)
         remove_mapping(tid, map, i);
 }
 
@@ -115,47 +100,48 @@ void jm_driver_map_add(ThreadId tid, DriverMap *map, Addr start, ULong bytes, Dr
     if (file)
         jm_driver_file_hold(file);
     jm_driver_map_remove(tid, map, start, bytes);
-    insert_mapping(map, first_after(map, start), (DriverMapping){start, start + bytes, file, memory});
+    DriverMapping mapping = {start, start + bytes, file, memory};
+    jm_array_insert(&map->mappings, first_after(map, start), &mapping);
 }
 
 void jm_driver_map_move(ThreadId tid, DriverMap *map, Addr from, ULong bytes, Addr to)
 {
-    if (!map->n)
+    if (!jm_array_n(&map->mappings))
         return;
     jm_driver_map_remove(tid, map, to, bytes);
     part_at(map, from);
     part_at(map, from + bytes);
     Addr at = from;
-    for (UInt i = first_after(map, at); i < map->n && map->mappings[i].start < from + bytes; i = first_after(map, at)) {
-        DriverMapping moved = map->mappings[i];
+    for (Word i = first_after(map, at); i < jm_array_n(&map->mappings) && mapping_at(map, i)->start < from + bytes;
+         i = first_after(map, at)) {
+        DriverMapping moved = *mapping_at(map, i);
         at = moved.end;
-        memmove(&map->mappings[i], &map->mappings[i + 1], (map->n - i - 1) * sizeof *map->mappings);
-        map->n--;
+        jm_array_remove(&map->mappings, i);
         moved.start += to - from;
         moved.end += to - from;
-        insert_mapping(map, first_after(map, moved.start), moved);
+        jm_array_insert(&map->mappings, first_after(map, moved.start), &moved);
     }
 }
 
 UInt jm_driver_map_count(const DriverMap *map)
 {
-    return map->n;
+    return jm_array_n(&map->mappings);
 }
 
 Bool jm_driver_map_has(const DriverMap *map, Addr address)
 {
-    UInt i = first_after(map, address);
-    return i < map->n && map->mappings[i].start <= address;
+    Word i = first_after(map, address);
+    return i < jm_array_n(&map->mappings) && mapping_at(map, i)->start <= address;
 }
 
 DriverMemory *jm_driver_maps_find(Addr address, Addr *end)
 {
     for (const DriverMap *map = maps; map; map = map->next) {
-        UInt i = first_after(map, address);
-        if (i == map->n || map->mappings[i].start > address || !map->mappings[i].memory)
+        Word i = first_after(map, address);
+        if (i == jm_array_n(&map->mappings) || mapping_at(map, i)->start > address || !mapping_at(map, i)->memory)
             continue;
-        *end = map->mappings[i].end;
-        return map->mappings[i].memory;
+        *end = mapping_at(map, i)->end;
+        return mapping_at(map, i)->memory;
     }
     return NULL;
 }
@@ -163,17 +149,17 @@ DriverMemory *jm_driver_maps_find(Addr address, Addr *end)
 void jm_driver_maps_forget(const DriverMemory *memory)
 {
     for (DriverMap *map = maps; map; map = map->next)
-        for (UInt i = 0; i < map->n; i++)
-            if (map->mappings[i].memory == memory)
-                map->mappings[i].memory = NULL;
+        for (Word i = 0; i < jm_array_n(&map->mappings); i++)
+            if (mapping_at(map, i)->memory == memory)
+                mapping_at(map, i)->memory = NULL;
 }
 
 void jm_driver_maps_stats(void)
 {
     UInt n = 0, capacity = 0;
     for (const DriverMap *map = maps; map; map = map->next) {
-        n += map->n;
-        capacity += map->capacity;
+        n += jm_array_n(&map->mappings);
+        capacity += map->mappings.capacity;
     }
     jm_stats_row("jm.driver.map", "mappings of driver memory", n, capacity * sizeof(DriverMapping));
 }

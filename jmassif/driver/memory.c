@@ -271,8 +271,7 @@ void jm_driver_memory_after_fork_in_child(void)
 
 void jm_driver_memory_write_counters(void)
 {
-    if (n_uncovered)
-        jm_trace_counter("driver-block-without-memory", n_uncovered);
+    jm_trace_nonzero("driver-block-without-memory", n_uncovered);
 }
 
 void jm_driver_memory_stats(void)

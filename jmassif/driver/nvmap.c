@@ -6,13 +6,13 @@
 //
 // A command's number includes the size of its structure, so it also identifies the layout of a release.
 
-#include "driver/nvmap.h"
 #include "base/array.h"
 #include "base/client_memory.h"
 #include "base/kernel.h"
 #include "base/libc.h"
 #include "base/map.h"
 #include "calls/scope.h"
+#include "driver/decoders.h"
 #include "driver/memory.h"
 #include "events/exhaustion.h"
 #include "host/host.h"
@@ -142,7 +142,7 @@ static Client *client_of(DriverFile *file)
     return file->object;
 }
 
-static void nvmap_ended(ThreadId tid, DriverFile *file)
+void jm_nvmap_ended(ThreadId tid, DriverFile *file)
 {
     if (file->object)
         client_leave(tid, file->object);
@@ -296,7 +296,7 @@ static void created(ThreadId tid, const NvmapCommand *command, DriverCall *call,
 }
 
 // Releases the buffers that it consists of, which others may still hold, and ends its own memory.
-static void buffer_ended(ThreadId tid, DriverFile *buffer)
+void jm_buffer_ended(ThreadId tid, DriverFile *buffer)
 {
     Array *parts = buffer->object;
     for (Word i = 0; parts && i < jm_array_n(parts); i++)
@@ -449,12 +449,6 @@ void jm_nvmap_after(ThreadId tid, DriverCall *call, Long result)
         succeeded(tid, command, call);
     else if (!is_harmless(call->command))
         jm_driver_unknown(call, call->command);
-}
-
-void jm_nvmap_init(void)
-{
-    jm_driver_file_on_end(FILE_NVMAP, nvmap_ended);
-    jm_driver_file_on_end(FILE_BUFFER, buffer_ended);
 }
 
 void jm_nvmap_after_fork_in_child(void)

@@ -7,13 +7,13 @@
 // An ioctl succeeds even if RM refuses the request: a status in its structure has the result. Few fields moved between
 // branches; those need the version, which every client queries first.
 
-#include "driver/rm.h"
 #include "base/array.h"
 #include "base/client_memory.h"
 #include "base/kernel.h"
 #include "base/libc.h"
 #include "base/map.h"
 #include "base/text.h"
+#include "driver/decoders.h"
 #include "driver/map.h"
 #include "driver/memory.h"
 #include "host/host.h"
@@ -86,6 +86,8 @@ static void leave_parent(RmObject *object)
 
 static void end_object(ThreadId tid, RmObject *object)
 {
+    if (!object)
+        return;
     while (object->children)
         end_object(tid, object->children);
     leave_parent(object);
@@ -101,10 +103,9 @@ static void end_object(ThreadId tid, RmObject *object)
 static RmObject *new_object(ThreadId tid, UInt client, UInt parent, UInt handle, UInt class)
 {
     RmObject *stale = find_object(client, handle);
-    if (stale) {
+    if (stale)
         jm_driver_count(ODD_STALE);
-        end_object(tid, stale);
-    }
+    end_object(tid, stale);
     RmObject *object = host_alloc_zeroed("jm.driver.rm", 1, sizeof *object);
     object->key = key_of(client, handle);
     object->class = class;
@@ -147,7 +148,7 @@ static RmObject *client_of(const DriverFile *file)
     return NULL;
 }
 
-static void rm_ended(ThreadId tid, DriverFile *file)
+void jm_rm_ended(ThreadId tid, DriverFile *file)
 {
     for (RmObject *client; (client = client_of(file));)
         end_object(tid, client);
@@ -170,21 +171,6 @@ enum {
     MAP_MEMORY = 0x4e,
     CHECK_VERSION = 210,
     XFER = 211
-};
-
-// Offset of the status by escape and size of the structure (nvos.h). The first row that matches holds; `from` and `to`
-// 0: all branches.
-static const struct {
-    UChar nr;
-    UChar bytes;
-    UChar status;
-    UShort from, to; // branches, inclusive
-} statuses[] = {
-    {FREE, 16, 12, 0, 0},         {ALLOC, 32, 24, 1, 534},
-    {ALLOC, 32, 28, 0, 0},        {ALLOC, 40, 32, 1, 524},
-    {ALLOC, 40, 36, 0, 0},        {ALLOC, 48, 40, 0, 0},
-    {ALLOC_MEMORY, 56, 40, 0, 0}, {VID_HEAP_CONTROL, 184, 20, 0, 0},
-    {MAP_MEMORY, 56, 40, 0, 0},   {DUP, 28, 24, 0, 0},
 };
 
 static void set_version(const HChar *text)
@@ -232,19 +218,6 @@ static UInt command_of(const DriverCall *call, UInt nr)
     return 0xc0000000 | (call->n_bytes & 0x3fff) << 16 | 'F' << 8 | (nr & 0xff);
 }
 
-static Bool has_succeeded(const DriverCall *call, UInt nr)
-{
-    for (UInt i = 0; i < sizeof statuses / sizeof statuses[0]; i++) {
-        if (statuses[i].nr != nr || statuses[i].bytes != call->n_bytes)
-            continue;
-        if (statuses[i].to && (branch() < statuses[i].from || branch() > statuses[i].to))
-            continue;
-        return jm_driver_out32(call, statuses[i].status) == 0;
-    }
-    jm_driver_unknown(call, command_of(call, nr)); // its structure has an unknown size
-    return False;
-}
-
 // NV_MEMORY_ALLOCATION_PARAMS (nvos.h) has the size at 64, as RM has rounded it.
 static void object_allocated(ThreadId tid, const DriverCall *call)
 {
@@ -270,7 +243,6 @@ enum { ALLOC_SIZE = 2, FREE_SIZE = 3, ALLOC_TILED = 6, ALLOC_RANGE = 14, ALLOC_O
 static void vid_heap(ThreadId tid, const DriverCall *call)
 {
     UInt client = jm_driver_in32(call, 0), parent = jm_driver_in32(call, 4);
-    RmObject *object;
     switch (jm_driver_in32(call, 8)) {
     case ALLOC_SIZE: {
         UInt class = jm_driver_in32(call, 52) & FLAG_VIRTUAL                      ? VIRTUAL_MEMORY
@@ -281,9 +253,7 @@ static void vid_heap(ThreadId tid, const DriverCall *call)
         break;
     }
     case FREE_SIZE:
-        object = find_object(client, jm_driver_in32(call, 44));
-        if (object)
-            end_object(tid, object);
+        end_object(tid, find_object(client, jm_driver_in32(call, 44)));
         break;
     case ALLOC_OS_DESCRIPTOR:
         new_object(tid, client, parent, jm_driver_out32(call, 40), OS_DESCRIPTOR);
@@ -307,6 +277,46 @@ static void object_duplicated(ThreadId tid, const DriverCall *call)
         object->shared->n_objects++;
     }
 }
+
+// The structure has the last offset: the size less one.
+static void memory_allocated(ThreadId tid, const DriverCall *call)
+{
+    object_made(tid, jm_driver_in32(call, 0), jm_driver_in32(call, 4), jm_driver_out32(call, 8),
+                jm_driver_in32(call, 12), True, jm_driver_out64(call, 32) + 1);
+}
+
+static void object_freed(ThreadId tid, const DriverCall *call)
+{
+    end_object(tid, find_object(jm_driver_in32(call, 0), jm_driver_in32(call, 8)));
+}
+
+static void memory_mapped(ThreadId tid, const DriverCall *call)
+{
+    DriverFile *file = jm_driver_fd(jm_driver_in32(call, 48));
+    if (file)
+        file->attached = key_of(jm_driver_in32(call, 0), jm_driver_in32(call, 8));
+}
+
+// Effects of escapes, and the offset of the status by the size of the structure (nvos.h). The first row that matches
+// holds; `to` 0: all branches.
+static const struct {
+    UChar nr;
+    UChar bytes;
+    UChar status;
+    UShort from, to; // branches, inclusive
+    void (*effect)(ThreadId tid, const DriverCall *call);
+} escapes[] = {
+    {FREE, 16, 12, 0, 0, object_freed},
+    {ALLOC, 32, 24, 1, 534, object_allocated},
+    {ALLOC, 32, 28, 0, 0, object_allocated},
+    {ALLOC, 40, 32, 1, 524, object_allocated},
+    {ALLOC, 40, 36, 0, 0, object_allocated},
+    {ALLOC, 48, 40, 0, 0, object_allocated},
+    {ALLOC_MEMORY, 56, 40, 0, 0, memory_allocated},
+    {VID_HEAP_CONTROL, 184, 20, 0, 0, vid_heap},
+    {MAP_MEMORY, 56, 40, 0, 0, memory_mapped},
+    {DUP, 28, 24, 0, 0, object_duplicated},
+};
 
 // Returns the escape's number, and puts the structure that XFER wraps in the place of XFER's own. It is read only after
 // the call: fields that are both in and out are needed as returned.
@@ -334,53 +344,22 @@ void jm_rm_after(ThreadId tid, DriverCall *call, Long result)
         return;
     UInt nr = unwrap(call);
     HChar text[65];
-    RmObject *object;
-    DriverFile *file;
-    switch (nr) {
-    case CHECK_VERSION:
+    if (nr == CHECK_VERSION) {
         memcpy(text, call->out + 8, sizeof text - 1);
         text[sizeof text - 1] = 0;
         set_version(text);
         return;
-    case ALLOC:
-    case ALLOC_MEMORY:
-    case FREE:
-    case DUP:
-    case VID_HEAP_CONTROL:
-    case MAP_MEMORY:
-        if (!has_succeeded(call, nr))
-            return;
-        break;
-    default:
-        if (!is_harmless(nr))
-            jm_driver_unknown(call, command_of(call, nr));
+    }
+    for (UInt i = 0; i < sizeof escapes / sizeof escapes[0]; i++) {
+        if (escapes[i].nr != nr || escapes[i].bytes != call->n_bytes ||
+            (escapes[i].to && (branch() < escapes[i].from || branch() > escapes[i].to)))
+            continue;
+        if (jm_driver_out32(call, escapes[i].status) == 0)
+            escapes[i].effect(tid, call);
         return;
     }
-    switch (nr) {
-    case ALLOC:
-        object_allocated(tid, call);
-        break;
-    case ALLOC_MEMORY: // the structure has the last offset: the size less one
-        object_made(tid, jm_driver_in32(call, 0), jm_driver_in32(call, 4), jm_driver_out32(call, 8),
-                    jm_driver_in32(call, 12), True, jm_driver_out64(call, 32) + 1);
-        break;
-    case FREE:
-        object = find_object(jm_driver_in32(call, 0), jm_driver_in32(call, 8));
-        if (object)
-            end_object(tid, object);
-        break;
-    case DUP:
-        object_duplicated(tid, call);
-        break;
-    case VID_HEAP_CONTROL:
-        vid_heap(tid, call);
-        break;
-    case MAP_MEMORY:
-        file = jm_driver_fd(jm_driver_in32(call, 48));
-        if (file)
-            file->attached = key_of(jm_driver_in32(call, 0), jm_driver_in32(call, 8));
-        break;
-    }
+    if (!is_harmless(nr))
+        jm_driver_unknown(call, command_of(call, nr)); // or its structure has an unknown size
 }
 
 // ---- unified memory ------------------------------------------------------------------------------------------
@@ -425,7 +404,7 @@ static void range_ends(ThreadId tid, Unified *u, Word i)
         jm_driver_memory_end(tid, range.pool);
 }
 
-static void uvm_ended(ThreadId tid, DriverFile *file)
+void jm_uvm_ended(ThreadId tid, DriverFile *file)
 {
     Unified *u = file->object;
     if (!u)
@@ -516,17 +495,7 @@ void jm_uvm_after(ThreadId tid, DriverCall *call, Long result)
 
 void jm_rm_write_counters(void)
 {
-    static ULong told_unsized;
-    static UInt told_channels;
-    if (n_unsized != told_unsized)
-        jm_trace_counter("driver-objects-without-size", told_unsized = n_unsized);
-    if (n_channels != told_channels)
-        jm_trace_counter("driver-rm-channels", told_channels = n_channels);
-}
-
-void jm_rm_init(void)
-{
-    jm_driver_file_on_end(FILE_RM_CONTROL, rm_ended);
-    jm_driver_file_on_end(FILE_RM_DEVICE, rm_ended);
-    jm_driver_file_on_end(FILE_UVM, uvm_ended);
+    static ULong unsized, channels;
+    jm_trace_changed("driver-objects-without-size", n_unsized, &unsized);
+    jm_trace_changed("driver-rm-channels", n_channels, &channels);
 }

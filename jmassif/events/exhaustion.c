@@ -193,12 +193,9 @@ void jm_exhaustion_after_syscall(ThreadId tid, UInt number, const UWord *args, L
 
 void jm_exhaustion_write_counters(void)
 {
-    if (n_failed)
-        jm_trace_counter("out-of-memory", n_failed);
-    if (n_retries)
-        jm_trace_counter("cuda-alloc-retries", n_retries);
-    if (n_given_up)
-        jm_trace_counter("framework-out-of-memory", n_given_up);
+    jm_trace_nonzero("out-of-memory", n_failed);
+    jm_trace_nonzero("cuda-alloc-retries", n_retries);
+    jm_trace_nonzero("framework-out-of-memory", n_given_up);
 }
 
 void jm_exhaustion_stats(void)

@@ -207,29 +207,17 @@ Bool jm_blocks_take_custom(Addr address, Block *block)
     return True;
 }
 
-void jm_blocks_each_custom(void (*use)(Addr address, ULong bytes))
+void jm_blocks_each(Bool is_custom, ULong least_bytes, void (*use)(Addr address, ULong bytes))
 {
-    ULong left = n_custom;
-    for (const Shard *s = shards; left; s++) {
-        for (UInt slot = 0; slot < s->capacity; slot++) {
-            const Entry *e = &s->entries[slot];
-            if (!e->address || !(e->tag & CUSTOM_BIT))
-                continue;
-            use(e->address, block_of(e, False).bytes);
-            left--;
-        }
-    }
-}
-
-void jm_blocks_each_large(ULong least_bytes, void (*use)(Addr address, ULong bytes))
-{
+    if (is_custom && !n_custom)
+        return;
     for (UInt i = 0; i < N_SHARDS; i++) {
         for (UInt slot = 0; slot < shards[i].capacity; slot++) {
             const Entry *e = &shards[i].entries[slot];
-            if (!e->address || e->bytes < least_bytes)
+            if (!e->address || e->bytes < least_bytes || ((e->tag & CUSTOM_BIT) != 0) != is_custom)
                 continue;
             Block block = block_of(e, False);
-            if (block.account && !block.is_custom)
+            if (block.account || is_custom)
                 use(e->address, block.bytes);
         }
     }

@@ -29,11 +29,9 @@ void jm_blocks_remove(Addr address);
 // Removes a block that a custom allocator announced at the address; False if there is none.
 Bool jm_blocks_take_custom(Addr address, Block *block);
 
-// Calls `use` with each block that a custom allocator announced.
-void jm_blocks_each_custom(void (*use)(Addr address, ULong bytes));
-
-// Calls `use` with each recorded malloc block of at least `least_bytes`, which must exceed the size of slab blocks.
-void jm_blocks_each_large(ULong least_bytes, void (*use)(Addr address, ULong bytes));
+// Calls `use` with each block that a custom allocator announced, or with each recorded malloc block; of slab blocks
+// with none.
+void jm_blocks_each(Bool is_custom, ULong least_bytes, void (*use)(Addr address, ULong bytes));
 
 void jm_blocks_stats(void); // writes sizes of tables (stats.h)
 

@@ -231,14 +231,10 @@ void jm_heap_freelike(ThreadId tid, Addr address)
 
 void jm_heap_write_counters(void)
 {
-    if (counters.failed)
-        jm_trace_counter("heap-allocation-failed", counters.failed);
-    if (counters.free_unknown)
-        jm_trace_counter("free-of-unknown-pointer", counters.free_unknown);
-    if (counters.realloc_unknown)
-        jm_trace_counter("realloc-of-unknown-pointer", counters.realloc_unknown);
-    if (counters.absurd)
-        jm_trace_counter("absurd-block-announced", counters.absurd);
+    jm_trace_nonzero("heap-allocation-failed", counters.failed);
+    jm_trace_nonzero("free-of-unknown-pointer", counters.free_unknown);
+    jm_trace_nonzero("realloc-of-unknown-pointer", counters.realloc_unknown);
+    jm_trace_nonzero("absurd-block-announced", counters.absurd);
 }
 
 void jm_heap_stats(void)

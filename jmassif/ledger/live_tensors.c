@@ -32,7 +32,6 @@ typedef struct LiveTensor {
 
 static Map tensors = JM_MAP("jm.live_tensors");
 static LiveTensor *newest_waiting;
-static UInt n_waiting;
 static ULong n_created;
 
 static void wait_for_end(LiveTensor *t)
@@ -42,7 +41,6 @@ static void wait_for_end(LiveTensor *t)
     if (newest_waiting)
         newest_waiting->newer = t;
     newest_waiting = t;
-    n_waiting++;
 }
 
 static void wait_no_more(LiveTensor *t)
@@ -57,7 +55,6 @@ static void wait_no_more(LiveTensor *t)
         newest_waiting = t->older;
     t->is_waiting = False;
     t->newer = t->older = NULL;
-    n_waiting--;
 }
 
 static void move_to(LiveTensor *t, AccountId to)
@@ -97,7 +94,7 @@ static void settle(NodeId node)
 static void settle_at(ThreadId tid)
 {
     Bool ignored;
-    if (n_waiting)
+    if (newest_waiting)
         settle(jm_scope_capture(tid, &ignored));
 }
 
@@ -119,7 +116,7 @@ void jm_live_tensor_begin(Addr address, ULong bytes, AccountId created_as, Bool 
     if (!jm_account_is_tensor(created_as))
         return;
     UInt node = jm_ledger_key(created_as).node;
-    if (n_waiting)
+    if (newest_waiting)
         settle(node);
     LiveTensor *t = jm_map_find(&tensors, address);
     if (t) { // of another kind of memory: its source will debit the account at its creation

@@ -118,15 +118,7 @@ static UInt holder_of_mapping(const Mapping *mapping, ThreadId tid)
 
 Word jm_piece_first_after(Addr address)
 {
-    Word low = 0, high = jm_pieces_n();
-    while (low < high) {
-        Word middle = (low + high) / 2;
-        if (jm_piece_at(middle)->end > address)
-            high = middle;
-        else
-            low = middle + 1;
-    }
-    return low;
+    return jm_array_behind(pieces, __builtin_offsetof(Piece, end), address);
 }
 
 static Piece *piece_around(Addr address)

@@ -263,7 +263,7 @@ static void sample(void)
     jm_processes_sample();
     if (!pagemap)
         pagemap = jm_pagemap_open();
-    jm_blocks_each_large(LEAST_MEASURED, measure_untouched);
+    jm_blocks_each(False, LEAST_MEASURED, measure_untouched);
     if (pagemap > 0)
         jm_close(pagemap);
     if (!is_whole)
@@ -276,7 +276,7 @@ static void sample(void)
         if (piece->measured < piece->present)
             process.share -= (double)(piece->present - piece->measured) / piece->present * piece->share;
     }
-    jm_blocks_each_custom(leave_out_custom);
+    jm_blocks_each(True, 0, leave_out_custom);
     for (Word i = 0; i < jm_pieces_n(); i++) {
         const Piece *piece = jm_piece_at(i);
         if (piece->measured)

@@ -250,14 +250,10 @@ void jm_tensor_handed_out_by_program(ThreadId tid, Addr address, ULong bytes)
 
 void jm_tensor_write_counters(void)
 {
-    if (counters.without_segment)
-        jm_trace_counter("tensor-without-segment", counters.without_segment);
-    if (counters.unknown_free)
-        jm_trace_counter("tensor-free-unknown", counters.unknown_free);
-    if (counters.allocated_differs)
-        jm_trace_counter("tensor-allocated-differs", counters.allocated_differs);
-    if (counters.reserved_differs)
-        jm_trace_counter("tensor-reserved-differs", counters.reserved_differs);
+    jm_trace_nonzero("tensor-without-segment", counters.without_segment);
+    jm_trace_nonzero("tensor-free-unknown", counters.unknown_free);
+    jm_trace_nonzero("tensor-allocated-differs", counters.allocated_differs);
+    jm_trace_nonzero("tensor-reserved-differs", counters.reserved_differs);
 }
 
 void jm_tensor_stats(void)

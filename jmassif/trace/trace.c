@@ -297,3 +297,15 @@ void jm_trace_stats(void)
     jm_stats_table("strings", &string_hashes);
     jm_stats_index(&string_index);
 }
+
+void jm_trace_nonzero(const HChar *key, ULong count)
+{
+    if (count)
+        jm_trace_counter(key, count);
+}
+
+void jm_trace_changed(const HChar *key, ULong count, ULong *last)
+{
+    if (count != *last)
+        jm_trace_counter(key, *last = count);
+}

@@ -63,8 +63,10 @@ void jm_trace_account(UInt id, UInt node, Kind kind, OwnerId owner, const HChar 
     JM_TRACE_RECORD(SCOPE, "uuuuuuug", id, parent, tid, begin, end, node, name, (UWord)(growth))
 #define jm_trace_scope_sum(name, count, time, growth)                                                                  \
     JM_TRACE_RECORD(SCOPE_SUM, "uuug", name, count, time, (UWord)(growth))
-#define jm_trace_failure(name, code, count)  JM_TRACE_RECORD(FAILURE, "uuu", name, code, count)
-#define jm_trace_counter(key, count)         JM_TRACE_RECORD(COUNTER, "nu", JM_TRACE_TEXT(key), count)
+#define jm_trace_failure(name, code, count) JM_TRACE_RECORD(FAILURE, "uuu", name, code, count)
+#define jm_trace_counter(key, count)        JM_TRACE_RECORD(COUNTER, "nu", JM_TRACE_TEXT(key), count)
+void jm_trace_nonzero(const HChar *key, ULong count);              // a counter, unless it is 0
+void jm_trace_changed(const HChar *key, ULong count, ULong *last); // a counter, unless it is what was written last
 #define jm_trace_system(time, figure, bytes) JM_TRACE_RECORD(SYSTEM, "unu", time, JM_TRACE_TEXT(figure), bytes)
 #define jm_trace_mark(time, name)            JM_TRACE_RECORD(MARK, "uu", time, name)
 // Later peaks belong to the new stage.
