@@ -224,123 +224,122 @@ static Bool open_block(const CudaCall *call, Space space, UWord key, ULong bytes
     return True;
 }
 
-// Opens a block, and queries only its context. True if there is a query.
-static Bool make(const CudaCall *call, Space space, UWord key, ULong bytes)
+// Opens a block, and queries only its context.
+static void make(const CudaCall *call, Space space, UWord key, ULong bytes)
 {
-    return open_block(call, space, key, bytes) && jm_query_block(call, (QuerySubject){.key = key});
+    if (open_block(call, space, key, bytes))
+        jm_query_block(call, (QuerySubject){.key = key});
 }
 
-static Bool close_block(const CudaCall *call, Space space, UWord key)
+static void close_block(const CudaCall *call, Space space, UWord key)
 {
     if (!key || jm_scope_has(call->tid, SCOPE_FREED))
-        return False;
+        return;
     DeviceBlock *block = jm_device_block_find(space, key);
     if (block)
         jm_device_block_close(call->tid, block);
     else
         n_unknown_frees++;
-    return False;
 }
 
-static Bool make_pointer(const CudaCall *call)
+static void make_pointer(const CudaCall *call)
 {
-    return make(call, SPACE_POINTER, returned(call), jm_calls_requested(call).bytes);
+    make(call, SPACE_POINTER, returned(call), jm_calls_requested(call).bytes);
 }
 
-static Bool make_pointer_v1(const CudaCall *call)
+static void make_pointer_v1(const CudaCall *call)
 {
-    return make(call, SPACE_POINTER, (UInt)returned(call), jm_calls_requested(call).bytes);
+    make(call, SPACE_POINTER, (UInt)returned(call), jm_calls_requested(call).bytes);
 }
 
 // (pointer, pitch, width, height, …)
-static Bool make_pitched(const CudaCall *call)
+static void make_pitched(const CudaCall *call)
 {
-    return make(call, SPACE_POINTER, returned(call), returned_at(call, 1) * call->words[3]);
+    make(call, SPACE_POINTER, returned(call), returned_at(call, 1) * call->words[3]);
 }
 
-static Bool make_pitched_v1(const CudaCall *call)
+static void make_pitched_v1(const CudaCall *call)
 {
     ULong bytes = (ULong)(UInt)returned_at(call, 1) * (UInt)call->words[3];
-    return make(call, SPACE_POINTER, (UInt)returned(call), bytes);
+    make(call, SPACE_POINTER, (UInt)returned(call), bytes);
 }
 
 // (cudaPitchedPtr: pointer, pitch, …; width, height, depth)
-static Bool make_3d(const CudaCall *call)
+static void make_3d(const CudaCall *call)
 {
     UWord pitch;
     jm_read_word(call->words[0] + sizeof(UWord), &pitch);
-    return make(call, SPACE_POINTER, returned(call), pitch * call->words[2] * call->words[3]);
+    make(call, SPACE_POINTER, returned(call), pitch * call->words[2] * call->words[3]);
 }
 
-static Bool make_array(const CudaCall *call)
+static void make_array(const CudaCall *call)
 {
-    return make(call, SPACE_ARRAY, returned(call), jm_calls_requested(call).bytes);
+    make(call, SPACE_ARRAY, returned(call), jm_calls_requested(call).bytes);
 }
 
-static Bool free_pointer(const CudaCall *call)
+static void free_pointer(const CudaCall *call)
 {
     DeviceBlock *block = jm_device_block_find(SPACE_POINTER, argument_p(call));
     UWord pool = block ? block->pool : 0;
     close_block(call, SPACE_POINTER, argument_p(call));
-    return pool && jm_query_pool(call, pool);
+    if (pool)
+        jm_query_pool(call, pool);
 }
 
-static Bool free_pointer_v1(const CudaCall *call)
+static void free_pointer_v1(const CudaCall *call)
 {
-    return close_block(call, SPACE_POINTER, (UInt)argument_p(call));
+    close_block(call, SPACE_POINTER, (UInt)argument_p(call));
 }
 
-static Bool free_array(const CudaCall *call)
+static void free_array(const CudaCall *call)
 {
-    return close_block(call, SPACE_ARRAY, argument_p(call));
+    close_block(call, SPACE_ARRAY, argument_p(call));
 }
 
 // (address, size, …)
-static Bool register_host(const CudaCall *call)
+static void register_host(const CudaCall *call)
 {
     jm_device_register(call->words[0], call->words[1]);
-    return jm_query_block(call, (QuerySubject){.key = call->words[0]});
+    jm_query_block(call, (QuerySubject){.key = call->words[0]});
 }
 
-static Bool unregister_host(const CudaCall *call)
+static void unregister_host(const CudaCall *call)
 {
     jm_device_unregister(call->words[0]);
-    return False;
 }
 
 // ---- pools ---------------------------------------------------------------------------------------------------
 
-static Bool make_async(const CudaCall *call)
+static void make_async(const CudaCall *call)
 {
     UWord key = returned(call);
-    return open_block(call, SPACE_POINTER, key, jm_calls_requested(call).bytes) &&
-           jm_query_block(call, (QuerySubject){.key = key, .is_async = True});
+    if (open_block(call, SPACE_POINTER, key, jm_calls_requested(call).bytes))
+        jm_query_block(call, (QuerySubject){.key = key, .is_async = True});
 }
 
 // (pointer, size, pool, stream)
-static Bool make_from_pool(const CudaCall *call)
+static void make_from_pool(const CudaCall *call)
 {
     UWord key = returned(call), pool = call->words[2];
     if (!open_block(call, SPACE_POINTER, key, jm_calls_requested(call).bytes))
-        return False;
+        return;
     jm_device_block_set_pool(jm_device_block_find(SPACE_POINTER, key), pool);
-    return jm_query_block(call, (QuerySubject){.key = key, .pool = pool});
+    jm_query_block(call, (QuerySubject){.key = key, .pool = pool});
 }
 
-static Bool destroy_pool(const CudaCall *call)
+static void destroy_pool(const CudaCall *call)
 {
     jm_pool_destroyed(argument_p(call));
-    return False;
 }
 
-static Bool trim_pool(const CudaCall *call)
+static void trim_pool(const CudaCall *call)
 {
-    return jm_query_pool(call, argument_p(call));
+    jm_query_pool(call, argument_p(call));
 }
 
-static Bool synchronize(const CudaCall *call)
+static void synchronize(const CudaCall *call)
 {
-    return jm_query_caching_pools(call);
+    jm_query_caching_pools(call);
 }
 
 // ---- imported memory -----------------------------------------------------------------------------------------
@@ -356,32 +355,33 @@ static Bool is_opened_again(const CudaCall *call, UWord key)
     return True;
 }
 
-static Bool open_ipc(const CudaCall *call)
+static void open_ipc(const CudaCall *call)
 {
     UWord key = returned(call);
-    return !is_opened_again(call, key) && open_block(call, SPACE_POINTER, key, 0) &&
-           jm_query_block(call, (QuerySubject){.key = key, .is_imported = True});
+    if (!is_opened_again(call, key) && open_block(call, SPACE_POINTER, key, 0))
+        jm_query_block(call, (QuerySubject){.key = key, .is_imported = True});
 }
 
-static Bool close_ipc(const CudaCall *call)
+static void close_ipc(const CudaCall *call)
 {
     DeviceBlock *block = jm_device_block_find(SPACE_POINTER, argument_p(call));
-    if (!block || block->n_handles <= 1 || jm_scope_has(call->tid, SCOPE_FREED))
-        return close_block(call, SPACE_POINTER, argument_p(call));
+    if (!block || block->n_handles <= 1 || jm_scope_has(call->tid, SCOPE_FREED)) {
+        close_block(call, SPACE_POINTER, argument_p(call));
+        return;
+    }
     block->n_handles--;
     jm_scope_mark(call->tid, SCOPE_FREED);
-    return False;
 }
 
 // (memory, descriptor)
-static Bool import_external(const CudaCall *call)
+static void import_external(const CudaCall *call)
 {
-    return make(call, SPACE_EXTERNAL, returned(call), external_memory_bytes(call->words[1]));
+    make(call, SPACE_EXTERNAL, returned(call), external_memory_bytes(call->words[1]));
 }
 
-static Bool destroy_external(const CudaCall *call)
+static void destroy_external(const CudaCall *call)
 {
-    return close_block(call, SPACE_EXTERNAL, argument_p(call));
+    close_block(call, SPACE_EXTERNAL, argument_p(call));
 }
 
 // ---- virtual memory management: handles and addresses --------------------------------------------------------
@@ -400,45 +400,42 @@ static UWord handle_behind(UWord handle)
     return a ? a->handle : handle;
 }
 
-static Bool reserve_addresses(const CudaCall *call)
+static void reserve_addresses(const CudaCall *call)
 {
     reserved_addresses += argument_s(call);
-    return False;
 }
 
-static Bool free_addresses(const CudaCall *call)
+static void free_addresses(const CudaCall *call)
 {
     reserved_addresses -= argument_s(call) < reserved_addresses ? argument_s(call) : reserved_addresses;
-    return False;
 }
 
-static Bool make_handle(const CudaCall *call)
+static void make_handle(const CudaCall *call)
 {
-    return make(call, SPACE_VMM, returned(call), jm_calls_requested(call).bytes);
+    make(call, SPACE_VMM, returned(call), jm_calls_requested(call).bytes);
 }
 
 // The size is known only when the memory is mapped.
-static Bool import_handle(const CudaCall *call)
+static void import_handle(const CudaCall *call)
 {
-    return make(call, SPACE_VMM, returned(call), 0);
+    make(call, SPACE_VMM, returned(call), 0);
 }
 
 // (handle, address)
-static Bool retain_handle(const CudaCall *call)
+static void retain_handle(const CudaCall *call)
 {
     UWord handle = returned(call);
     DeviceBlock *block = jm_device_mapped_at(call->words[1]);
     if (!block)
         block = jm_device_block_find(SPACE_VMM, handle);
     if (!block)
-        return False;
+        return;
     block->n_handles++;
     if (handle != block->key && handle_behind(handle) == handle)
         jm_array_add(&aliases, &(Alias){handle, block->key});
-    return False;
 }
 
-static Bool release_handle(const CudaCall *call)
+static void release_handle(const CudaCall *call)
 {
     DeviceBlock *block = jm_device_block_find(SPACE_VMM, handle_behind(argument_p(call)));
     if (block && block->n_handles) {
@@ -447,22 +444,19 @@ static Bool release_handle(const CudaCall *call)
     } else {
         n_unknown_frees++;
     }
-    return False;
 }
 
 // (address, size, offset, handle, flags)
-static Bool map_handle(const CudaCall *call)
+static void map_handle(const CudaCall *call)
 {
     jm_device_map(call->tid, call->words[0], call->words[1], handle_behind(call->words[3]));
     jm_exhaustion_pieces_used(call->tid);
-    return False;
 }
 
 // (address, size)
-static Bool unmap_handle(const CudaCall *call)
+static void unmap_handle(const CudaCall *call)
 {
     jm_device_unmap(call->tid, call->words[0], call->words[1]);
-    return False;
 }
 
 // ---- contexts ------------------------------------------------------------------------------------------------
@@ -481,64 +475,58 @@ static Primary *primary_of(UInt device)
 }
 
 // From now on the device can be queried for its type.
-static Bool start_up(const CudaCall *call)
+static void start_up(const CudaCall *call)
 {
-    return jm_query_integrated(call);
+    jm_query_integrated(call);
 }
 
-static Bool destroy_context(const CudaCall *call)
+static void destroy_context(const CudaCall *call)
 {
     jm_device_blocks_close_context(call->tid, argument_p(call));
-    return False;
 }
 
 // (context, device)
-static Bool retain_primary(const CudaCall *call)
+static void retain_primary(const CudaCall *call)
 {
     Primary *primary = primary_of((UInt)call->words[1]);
     primary->context = returned(call);
     primary->n_retained++;
-    return jm_query_integrated(call);
+    jm_query_integrated(call);
 }
 
-static Bool release_primary(const CudaCall *call)
+static void release_primary(const CudaCall *call)
 {
     Primary *primary = primary_of((UInt)argument_p(call));
     if (primary->n_retained && --primary->n_retained == 0)
         jm_device_blocks_close_context(call->tid, primary->context);
-    return False;
 }
 
-static Bool reset_primary(const CudaCall *call)
+static void reset_primary(const CudaCall *call)
 {
     Primary *primary = primary_of((UInt)argument_p(call));
     primary->n_retained = 0;
     jm_device_blocks_close_context(call->tid, primary->context);
-    return False;
 }
 
 // If the driver's calls are wrapped, its reset has closed the context's blocks. These are the runtime's own, with no
 // known context.
-static Bool reset_device(const CudaCall *call)
+static void reset_device(const CudaCall *call)
 {
     jm_device_blocks_close_context(call->tid, 0);
-    return False;
 }
 
 // ---- captures ------------------------------------------------------------------------------------------------
 
 static UInt n_captures; // captures under way
 
-static Bool begin_capture(const CudaCall *call)
+static void begin_capture(const CudaCall *call)
 {
     n_captures += jm_scope_depth(call->tid) == 1;
-    return False;
 }
 
-static Bool end_capture(const CudaCall *call)
+static void end_capture(const CudaCall *call)
 {
     n_captures -= jm_scope_depth(call->tid) == 1 && n_captures;
-    return False;
 }
 
 Bool jm_calls_is_capturing(void)
@@ -548,39 +536,35 @@ Bool jm_calls_is_capturing(void)
 
 // ---- reports of frameworks -----------------------------------------------------------------------------------
 
-static Bool report_tensor(const CudaCall *call)
+static void report_tensor(const CudaCall *call)
 {
     jm_tensor_reported(call->tid, call->words, call->function->s);
-    return False;
 }
 
 // (bytes, allocated, reserved, device)
-static Bool report_out_of_memory(const CudaCall *call)
+static void report_out_of_memory(const CudaCall *call)
 {
     jm_exhaustion_framework(call->tid, call->words[0], call->words[1], call->words[2]);
-    return False;
 }
 
 // TensorFlow uses this allocator for host memory too, which lies in no segment.
-static Bool report_handed_out(const CudaCall *call)
+static void report_handed_out(const CudaCall *call)
 {
     if (call->result && argument_s(call))
         jm_tensor_handed_out(call->tid, call->result, argument_s(call));
-    return False;
 }
 
-static Bool report_taken_back(const CudaCall *call)
+static void report_taken_back(const CudaCall *call)
 {
     if (argument_p(call))
         jm_tensor_taken_back(call->tid, argument_p(call));
-    return False;
 }
 
 // ---- the table -----------------------------------------------------------------------------------------------
 
 #define ACTION(name, handler, request, flags) [ACTION_##name] = {handler, request, flags},
 static const struct {
-    Bool (*handler)(const CudaCall *call);
+    void (*handler)(const CudaCall *call);
     ULong (*request)(const CudaCall *call);
     UInt flags;
 } actions[N_ACTIONS] = {
@@ -593,9 +577,10 @@ Bool jm_calls_is(const CudaFunction *function, ActionFlags flag)
     return (actions[function->action].flags & flag) != 0;
 }
 
-Bool jm_calls_act(const CudaCall *call)
+void jm_calls_act(const CudaCall *call)
 {
-    return actions[call->function->action].handler && actions[call->function->action].handler(call);
+    if (actions[call->function->action].handler)
+        actions[call->function->action].handler(call);
 }
 
 Requested jm_calls_requested(const CudaCall *call)

@@ -26,8 +26,8 @@ typedef enum {
 
 Bool jm_calls_is(const CudaFunction *function, ActionFlags flag);
 
-// Records the effect of the call. True if there is a query for the wrapper (query.h).
-Bool jm_calls_act(const CudaCall *call);
+// Records the effect of the call. There may be a query for the wrapper (query.h).
+void jm_calls_act(const CudaCall *call);
 
 // The memory that a call requests; 0 bytes: not known.
 typedef struct {

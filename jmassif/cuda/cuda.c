@@ -127,16 +127,17 @@ static Bool has_run_out(const CudaCall *call)
     return (library == LIBRARY_RUNTIME || library == LIBRARY_DRIVER) && (UInt)call->result == ERROR_OUT_OF_MEMORY;
 }
 
-// A call fails because one inside it failed: only the innermost is recorded. True if there is a query.
-static Bool tell_exhaustion(const CudaCall *call)
+// A call fails because one inside it failed: only the innermost is recorded.
+static void record_exhaustion(const CudaCall *call)
 {
     if (jm_scope_has(call->tid, SCOPE_FAILED))
-        return False;
+        return;
     jm_scope_mark(call->tid, SCOPE_FAILED);
     Requested asked_for = jm_calls_requested(call);
     Bool is_told =
         jm_exhaustion_failed(call->tid, call->function->name, ERROR_OUT_OF_MEMORY, asked_for.kind, asked_for.bytes);
-    return is_told && !jm_calls_is_capturing() && jm_query_room_for_event(call);
+    if (is_told && !jm_calls_is_capturing())
+        jm_query_room_for_event(call);
 }
 
 // Counts only the program's own allocations, not those inside of other calls.
@@ -200,25 +201,27 @@ static void enter(ThreadId tid, const CudaFunction *function, const UWord *words
 static Bool leave(const CudaCall *call)
 {
     const CudaFunction *function = call->function;
-    if (jm_calls_is(function, IS_REPORT))
-        return jm_calls_act(call);
+    if (jm_calls_is(function, IS_REPORT)) {
+        jm_calls_act(call);
+        return False;
+    }
     UInt name = scope_name(function, call->words);
-    Bool failed = has_failed(call), has_question = False;
+    Bool failed = has_failed(call);
     jm_query_begin(call);
     if (!failed || jm_calls_is(function, EVEN_IF_FAILED))
-        has_question = jm_calls_act(call);
+        jm_calls_act(call);
     if (failed && !jm_calls_is(function, LOADS_LIBRARY))
         count_failure(name, (UInt)call->result);
     if (failed && has_run_out(call))
-        has_question = tell_exhaustion(call);
+        record_exhaustion(call);
     if (!failed && is_look_due(call))
-        has_question = jm_query_room(call, has_question);
+        jm_query_room(call);
     count_attempt(call, failed);
     if (jm_calls_is(function, LOADS_LIBRARY))
         jm_hooks.library_loaded(call->tid);
     n_ends_under_way -= n_ends_under_way && jm_calls_is(function, ENDS_PROGRAM);
     jm_scope_leave(call->tid, name);
-    return has_question;
+    return call->queries->n != 0;
 }
 
 // Wrappers are trusted, but any program can forge a request: check rows and pointers.
@@ -271,18 +274,12 @@ Bool jm_cuda_handle_request(ThreadId tid, UWord *args, UWord *result)
 
 void jm_cuda_write_counters(void)
 {
-    static ULong told_registered, told_reserved;
+    static ULong registered, reserved;
     write_failures();
-    if (jm_calls_n_unknown_frees())
-        jm_trace_counter("cuda-free-of-unknown-pointer", jm_calls_n_unknown_frees());
-    if (jm_device_blocks_n_stale())
-        jm_trace_counter("cuda-block-ended-unseen", jm_device_blocks_n_stale());
-    if (jm_stack_n_completed())
-        jm_trace_counter("stack-completed-from-api-call", jm_stack_n_completed());
-    if (jm_calls_n_refused())
-        jm_trace_counter("cuda-report-refused", jm_calls_n_refused());
-    if (jm_device_registered_bytes() != told_registered)
-        jm_trace_counter("host-registered-bytes", told_registered = jm_device_registered_bytes());
-    if (jm_calls_reserved_addresses() != told_reserved)
-        jm_trace_counter("cuda-address-space-reserved-bytes", told_reserved = jm_calls_reserved_addresses());
+    jm_trace_nonzero("cuda-free-of-unknown-pointer", jm_calls_n_unknown_frees());
+    jm_trace_nonzero("cuda-block-ended-unseen", jm_device_blocks_n_stale());
+    jm_trace_nonzero("stack-completed-from-api-call", jm_stack_n_completed());
+    jm_trace_nonzero("cuda-report-refused", jm_calls_n_refused());
+    jm_trace_changed("host-registered-bytes", jm_device_registered_bytes(), &registered);
+    jm_trace_changed("cuda-address-space-reserved-bytes", jm_calls_reserved_addresses(), &reserved);
 }

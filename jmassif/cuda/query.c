@@ -63,6 +63,7 @@ static Asked *asked(ThreadId tid)
 void jm_query_begin(const CudaCall *call)
 {
     *asked(call->tid) = (Asked){.address = call->address, .library = call->function->library};
+    call->queries->n = 0;
 }
 
 // ---- queries -------------------------------------------------------------------------------------------------
@@ -147,38 +148,41 @@ static Bool ask_about_next_pool(ThreadId tid, struct jm_queries *queries)
     return subject->pool && ask(tid, queries, ASK_RESERVED, subject->pool);
 }
 
-Bool jm_query_block(const CudaCall *call, QuerySubject subject)
+void jm_query_block(const CudaCall *call, QuerySubject subject)
 {
     asked(call->tid)->subject = subject;
-    return ask(call->tid, call->queries, ASK_CONTEXT, 0) || ask_about_size(call->tid, call->queries);
+    if (!ask(call->tid, call->queries, ASK_CONTEXT, 0))
+        ask_about_size(call->tid, call->queries);
 }
 
-Bool jm_query_pool(const CudaCall *call, UWord pool)
+void jm_query_pool(const CudaCall *call, UWord pool)
 {
     asked(call->tid)->subject.pool = pool;
-    return ask(call->tid, call->queries, ASK_RESERVED, pool);
+    ask(call->tid, call->queries, ASK_RESERVED, pool);
 }
 
-Bool jm_query_caching_pools(const CudaCall *call)
+void jm_query_caching_pools(const CudaCall *call)
 {
     asked(call->tid)->is_of_all_pools = True;
-    return ask_about_next_pool(call->tid, call->queries);
+    ask_about_next_pool(call->tid, call->queries);
 }
 
-Bool jm_query_integrated(const CudaCall *call)
+void jm_query_integrated(const CudaCall *call)
 {
-    return !jm_memory_model_is_known() && ask(call->tid, call->queries, ASK_INTEGRATED, 0);
+    if (!jm_memory_model_is_known())
+        ask(call->tid, call->queries, ASK_INTEGRATED, 0);
 }
 
-Bool jm_query_room_for_event(const CudaCall *call)
+void jm_query_room_for_event(const CudaCall *call)
 {
-    return ask(call->tid, call->queries, ASK_FREE, 0);
+    ask(call->tid, call->queries, ASK_FREE, 0);
 }
 
-Bool jm_query_room(const CudaCall *call, Bool has_others)
+void jm_query_room(const CudaCall *call)
 {
-    asked(call->tid)->is_room_wanted = has_others;
-    return has_others || ask(call->tid, call->queries, ASK_FREE_NOW, 0);
+    asked(call->tid)->is_room_wanted = call->queries->n != 0;
+    if (!call->queries->n)
+        ask(call->tid, call->queries, ASK_FREE_NOW, 0);
 }
 
 // ---- answers -------------------------------------------------------------------------------------------------
@@ -200,7 +204,7 @@ static void set_context(UWord key, UWord context)
     }
 }
 
-static Bool use_answer(ThreadId tid, struct jm_queries *queries)
+static void use_answer(ThreadId tid, struct jm_queries *queries)
 {
     Asked *state = asked(tid);
     UWord out = queries->query[0].out;
@@ -208,42 +212,48 @@ static Bool use_answer(ThreadId tid, struct jm_queries *queries)
     switch ((Purpose)queries->purpose) {
     case ASK_CONTEXT:
         set_context(state->subject.key, out);
-        return ask_about_size(tid, queries);
+        ask_about_size(tid, queries);
+        break;
     case ASK_DEVICE:
-        return ask(tid, queries, ASK_POOL, (UInt)out);
+        ask(tid, queries, ASK_POOL, (UInt)out);
+        break;
     case ASK_POOL:
         state->subject.pool = out;
         if (block && block->kind == KIND_POOL)
             jm_device_block_set_pool(block, out);
-        return ask(tid, queries, ASK_RESERVED, out);
+        ask(tid, queries, ASK_RESERVED, out);
+        break;
     case ASK_RESERVED:
         jm_pool_reserved(state->subject.pool, out);
-        return state->is_of_all_pools && ask_about_next_pool(tid, queries);
+        if (state->is_of_all_pools)
+            ask_about_next_pool(tid, queries);
+        break;
     case ASK_RANGE:
         if (block)
             jm_device_block_grow(tid, block, out);
-        return False;
+        break;
     case ASK_INTEGRATED:
         jm_memory_model_set(!(UInt)out);
-        return False;
+        break;
     case ASK_FREE:
         jm_exhaustion_figure(tid, "device-free", out);
         jm_exhaustion_figure(tid, "device-total", queries->query[1].out);
         jm_trace_flush();
-        return False;
+        break;
     case ASK_FREE_NOW:
         tell_device_memory(out, queries->query[1].out);
-        return False;
+        break;
     }
-    return False;
 }
 
 Bool jm_query_answered(ThreadId tid, struct jm_queries *queries)
 {
-    Bool has_failed = (UInt)queries->query[0].result != 0;
-    if (!has_failed && use_answer(tid, queries))
+    Bool has_failed = (UInt)queries->query[0].result != 0, is_room_wanted = asked(tid)->is_room_wanted;
+    queries->n = 0;
+    if (!has_failed)
+        use_answer(tid, queries);
+    if (queries->n)
         return True;
-    Bool is_room_wanted = asked(tid)->is_room_wanted;
     asked(tid)->is_room_wanted = False;
     return is_room_wanted && ask(tid, queries, ASK_FREE_NOW, 0);
 }

@@ -4,8 +4,8 @@
 // only the program can call it. So the wrapper that has reported a call gets a function of the program's own libraries
 // to call before it returns (preload/protocol.h). One answer may lead to the next query.
 //
-// Functions that take a call return True if there is now a query for the wrapper. They return False if the library
-// lacks the function, or if nothing needs to be known. Sizes are in bytes.
+// A function that takes a call sets up a query for the wrapper, at most one: call->queries->n. There is none if the
+// library lacks the function, or if nothing needs to be known. Sizes are in bytes.
 
 #ifndef JM_CUDA_QUERY_H
 #define JM_CUDA_QUERY_H
@@ -25,22 +25,22 @@ typedef struct {
 } QuerySubject;
 
 // Queries the block's context, then its pool's reserve or its size.
-Bool jm_query_block(const CudaCall *call, QuerySubject subject);
+void jm_query_block(const CudaCall *call, QuerySubject subject);
 
 // Queries the pool's reserve.
-Bool jm_query_pool(const CudaCall *call, UWord pool);
+void jm_query_pool(const CudaCall *call, UWord pool);
 
 // Queries the reserve of each pool that holds cache, one after another.
-Bool jm_query_caching_pools(const CudaCall *call);
+void jm_query_caching_pools(const CudaCall *call);
 
 // Queries whether the device shares the host's memory, unless that is known.
-Bool jm_query_integrated(const CudaCall *call);
+void jm_query_integrated(const CudaCall *call);
 
 // Queries the device's free and total memory, for the thread's out-of-memory event.
-Bool jm_query_room_for_event(const CudaCall *call);
+void jm_query_room_for_event(const CudaCall *call);
 
-// The same for the machine's figures, after the call's other queries if it `has_others`.
-Bool jm_query_room(const CudaCall *call, Bool has_others);
+// The same for the machine's figures, after the call's other query if there is one.
+void jm_query_room(const CudaCall *call);
 
 // Drops cached addresses of functions in an unmapped range.
 void jm_query_unmapped(Addr start, SizeT bytes);
