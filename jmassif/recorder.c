@@ -37,7 +37,6 @@
 #include "pages/mappings.h"
 #include "pages/pages.h"
 #include "pages/processes.h"
-#include "pages/stack_memory.h"
 #include "python/python.h"
 #include "requests/client.h"
 #include "stack/stack.h"

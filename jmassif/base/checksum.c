@@ -5,7 +5,6 @@
 
 #include "base/checksum.h"
 #include "base/table.h"
-#include "base/words.h"
 
 #define STEP 0x9e3779b97f4a7c15ULL // the golden ratio (Knuth); must be odd
 

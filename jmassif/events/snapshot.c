@@ -6,8 +6,8 @@
 #include "events/snapshot.h"
 #include "base/clock.h"
 #include "base/options.h"
-#include "events/news.h"
 #include "events/waiting.h"
+#include "ledger/account.h"
 #include "ledger/ledger.h"
 #include "machine/system.h"
 #include "symbols/symbol.h"
@@ -158,13 +158,55 @@ static void take_and_tell(SnapshotReason reason)
         jm_trace_flush();
 }
 
-static void take_news(ULong now)
+// ---- extra snapshots at new sites ----------------------------------------------------------------------------
+
+// The cadence's distances grow with the run: a script that imports for half a minute and then loops for a second would
+// have three snapshots of its loop. So a new allocation site of the program's own memory restarts the distances, as
+// long as the extra snapshots are a small share of the trace.
+
+// A snapshot is due when the time since the last new allocation site has grown by 1/SITES_DIVISOR.
+#define SITES_DIVISOR 8
+// Extra snapshots may take 1/EXTRA_SHARE of the trace's bytes. A snapshot's size is estimated from its accounts.
+#define EXTRA_SHARE       50
+#define SNAPSHOT_BYTES    400
+#define BYTES_PER_ACCOUNT 24
+
+static UInt n_sites;    // seen so far
+static ULong last_site; // time of the last new one
+static ULong next_extra;
+static ULong extra_bytes;
+
+static ULong next_at_sites(ULong now)
+{
+    const ULong step = (now - last_site) / SITES_DIVISOR, least = jm_options.interval_ms;
+    return now + (step > least ? step : least);
+}
+
+static Bool is_due_at_sites(ULong now)
+{
+    UInt n = jm_account_n_own();
+    if (n != n_sites) {
+        n_sites = n;
+        last_site = now;
+        next_extra = next_at_sites(now);
+        return False;
+    }
+    if (!n || now < next_extra || !jm_ledger_n_changed())
+        return False;
+    ULong added = SNAPSHOT_BYTES + BYTES_PER_ACCOUNT * jm_ledger_n_changed();
+    return (extra_bytes + added) * EXTRA_SHARE <= jm_trace_bytes();
+}
+
+static void take_extra(ULong now)
 {
     ULong before = jm_trace_bytes();
     take(SNAPSHOT_TIME);
-    jm_news_told(now, jm_trace_bytes() - before);
+    extra_bytes += jm_trace_bytes() - before;
+    next_extra = next_at_sites(now);
     jm_trace_flush();
 }
+
+// ---- the cadence ---------------------------------------------------------------------------------------------
 
 static void poll(void)
 {
@@ -174,8 +216,8 @@ static void poll(void)
         jm_snapshot_take(SNAPSHOT_LOW_MEMORY);
     } else if (now >= next_snapshot) {
         take_and_tell(SNAPSHOT_TIME);
-    } else if (jm_options.time_unit == TIME_MS && !jm_trace_is_pending() && jm_news_is_due(now)) {
-        take_news(now);
+    } else if (jm_options.time_unit == TIME_MS && !jm_trace_is_pending() && is_due_at_sites(now)) {
+        take_extra(now);
     } else if (now >= next_totals) {
         jm_snapshot_write_totals(now);
         next_totals = later(now, growth_divisor * TOTALS_PER_SNAPSHOT, 1);
@@ -325,7 +367,7 @@ void jm_snapshot_after_fork_in_child(void)
 {
     n_snapshots = 0;
     jm_system_after_fork_in_child();
-    jm_news_after_fork_in_child();
+    extra_bytes = 0;
     jm_ledger_mark_all_changed();
     for (UInt i = 0; i < n_sources; i++)
         if (sources[i].after_fork)

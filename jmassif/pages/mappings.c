@@ -254,7 +254,7 @@ void jm_mappings_thread_begins(ThreadId tid)
     if (i == jm_pieces_n() || jm_piece_at(i)->start > host_sp(tid))
         return;
     Piece *piece = jm_piece_at(i);
-    if (jm_options.stacks) { // stack_memory.c counts it byte by byte
+    if (jm_options.stacks) { // counted byte by byte (pages.h)
         remove_piece(i);
         return;
     }

@@ -6,10 +6,9 @@
 
 #include "python/code.h"
 #include "base/checksum.h"
-#include "base/client_memory.h"
 #include "base/libc.h"
 #include "base/stats.h"
-#include "python/text.h"
+#include "base/text.h"
 #include "symbols/symbol.h"
 #include "trace/trace.h"
 
@@ -39,6 +38,24 @@ void jm_python_code_start(const PythonLayout *l, Addr type)
     code_objects.layout = l;
     code_objects.type = type;
     code_objects.head = jm_python_end_of(fields, sizeof fields / sizeof fields[0]);
+}
+
+// ---- str -----------------------------------------------------------------------------------------------------
+
+void jm_python_copy_str(const Str *str, HChar *to, UInt size)
+{
+    UInt n = 0;
+    for (UWord i = 0; i < str->length && n + JM_UTF8_BYTES + 1 < size; i++) {
+        UInt c = str->width == 1   ? ((const UChar *)str->data)[i]
+                 : str->width == 2 ? ((const UShort *)str->data)[i]
+                                   : ((const UInt *)str->data)[i];
+        // Lone surrogates stand for bytes of a file name that is not UTF-8 (PEP 383).
+        if (c >= 0xdc80 && c <= 0xdcff)
+            to[n++] = c & 0xff;
+        else
+            n += jm_text_put_utf8(to + n, c);
+    }
+    to[n] = 0;
 }
 
 // ---- identity of a code object -------------------------------------------------------------------------------

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// The function, file and line of an instruction in a Python code object, as a frame.
+// The function, file and line of an instruction in a Python code object, as a frame; the text of a str.
 
 #ifndef JM_PYTHON_CODE_H
 #define JM_PYTHON_CODE_H
 
+#include "base/client_memory.h"
 #include "base/table.h"
 #include "host/types.h"
 #include "python/layout.h"
@@ -57,5 +58,37 @@ SizeT jm_python_end_of(const UShort *fields, UInt n);
 
 ULong jm_python_code_unreadable(void); // number of unreadable code objects so far
 void jm_python_code_stats(void);
+
+// ---- str -----------------------------------------------------------------------------------------------------
+
+// Include/cpython/unicodeobject.h
+#define JM_STR_LENGTH 16
+#define JM_STR_STATE  32
+
+#define JM_MAX_STR 65536 // code points; names are shorter
+
+typedef struct {
+    Addr data;
+    UWord length; // code points
+    UInt width;   // bytes per code point
+} Str;
+
+// False if the object is not a readable str.
+static inline Bool jm_python_find_str(const PythonLayout *layout, Addr object, Str *str)
+{
+    UInt state;
+    if (!jm_read_word(object + JM_STR_LENGTH, &str->length) || !jm_read_uint(object + JM_STR_STATE, &state) ||
+        str->length > JM_MAX_STR)
+        return False;
+    // Bits of the state: 2 (3.6-3.12) or more of interning, 3 of width, compact, ascii.
+    Bool is_compact = state & 1 << 5, is_ascii = state & 1 << 6;
+    str->width = state >> 2 & 7;
+    str->data = object + (is_ascii ? layout->string_ascii : layout->string_compact);
+    return is_compact && (str->width == 1 || str->width == 2 || str->width == 4) &&
+           jm_is_readable(object, str->data + str->length * str->width - object);
+}
+
+// Copy as UTF-8, cut to `size` bytes with the final zero.
+void jm_python_copy_str(const Str *str, HChar *to, UInt size);
 
 #endif

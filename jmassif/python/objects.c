@@ -172,7 +172,7 @@ Bool jm_python_is_text(Addr object, const HChar *text)
     UInt state, n = strlen(text);
     UWord length;
     Addr data = object + python->string_ascii;
-    // Bits for compact and ASCII (text.h).
+    // Bits for compact and ASCII (code.h).
     return object && jm_read_word(object + SIZED_LENGTH, &length) && length == n && jm_read_uint(object + 32, &state) &&
            (state >> 5 & 3) == 3 && jm_is_readable(data, n) && memcmp((const void *)data, text, n) == 0;
 }

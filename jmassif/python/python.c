@@ -17,7 +17,6 @@
 #include "base/text.h"
 #include "host/host.h"
 #include "python/code.h"
-#include "python/identity.h"
 #include "python/layout.h"
 #include "symbols/elf.h"
 #include "trace/trace.h"

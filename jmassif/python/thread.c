@@ -8,10 +8,9 @@
 #include "base/libc.h"
 #include "base/text.h"
 #include "host/host.h"
-#include "python/identity.h"
+#include "python/code.h"
 #include "python/objects.h"
 #include "python/python.h"
-#include "python/text.h"
 
 // A thread appears in threading._active soon after it begins, or never if another library or language began it.
 #define EAGER_TRIES 64

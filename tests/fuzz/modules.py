@@ -37,7 +37,6 @@ TARGETS: Dict[str, List[str]] = {
         "base/table.c",
         "base/text.c",
         "python/code.c",
-        "python/text.c",
     ],
 }
 

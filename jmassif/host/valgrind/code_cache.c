@@ -14,7 +14,7 @@
 
 #include "host/valgrind/code_cache.h"
 #include "base/options.h"
-#include "base/words.h"
+#include "base/checksum.h"
 #include "host/valgrind/code_file.h"
 #include "host/valgrind/mapped_code.h"
 

@@ -15,7 +15,6 @@
 #include "base/kernel.h"
 #include "base/options.h"
 #include "base/stats.h"
-#include "base/words.h"
 #include "host/valgrind/cache_directory.h"
 
 #define MAGIC          0x3165646f636d6aULL // "jmcode1"

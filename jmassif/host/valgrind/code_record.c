@@ -4,7 +4,7 @@
 // are compared too.
 
 #include "host/valgrind/code_record.h"
-#include "base/words.h"
+#include "base/checksum.h"
 #include "host/valgrind/mapped_code.h"
 
 // VEX reads up to this far beyond the start of an instruction: the 16 bytes that announce a client request, and the

@@ -21,7 +21,7 @@
 #include "host/valgrind/symbol_names.h"
 #include "host/valgrind/translation.h"
 #include "pages/mappings.h"
-#include "pages/stack_memory.h"
+#include "pages/pages.h"
 #include "preload/protocol.h"
 #include "requests/client.h"
 
