@@ -23,31 +23,25 @@
 #define MAX_OWNERS 200 // below 256, since an OwnerId is a byte; id 0 is JM_OWNER_NONE
 
 typedef struct {
-    OwnerId owner; // JM_OWNER_NONE: pass the frame over
+    const HChar *objects;   // globs joined by |; they match paths of Python files if is_python
+    const HChar *functions; // globs joined by |
+    Bool is_python;
+    // Of owner rules. JM_OWNER_NONE: pass the frame over.
+    OwnerId owner;
     Bool host;
     Bool device;
     Bool driver; // below the API
-    Bool is_python;
-    const HChar *objects;   // globs joined by |; they match paths of Python files if is_python
-    const HChar *functions; // globs joined by |
-} Rule;
-
-typedef struct {
-    Rule frame; // `owner` is unused
+    // Of role rules.
     const HChar *role;
     Bool is_survivors;
-} RoleRule;
+    Code code; // of code rules
+} Rule;
 
-typedef struct {
-    Rule frame; // `owner` is unused
-    Code code;
-} CodeRule;
+typedef enum { OWNER_RULES, ROLE_RULES, CODE_RULES, N_LISTS } RuleList;
 
 #define MAX_ROLE_RULES 250 // per file
 
-static Array *rules;      // elements: Rule
-static Array *role_rules; // elements: RoleRule
-static Array *code_rules; // elements: CodeRule
+static Array *rules[N_LISTS]; // elements: Rule
 static struct {
     const HChar *name;
     const HChar *group;
@@ -60,13 +54,25 @@ static UInt n_ranked;
 
 static const HChar *const groups[] = {"yours", "cached", "libraries", "runtime", NULL};
 
-static const struct {
-    const HChar *name;
-    Code code;
-} codes[] = {
-    {"own", CODE_OWN}, {"main", CODE_MAIN}, {"library", CODE_LIBRARY}, {"load", CODE_LOAD}, {"import", CODE_IMPORT}};
+static const HChar *const codes[] = {[CODE_UNSAID] = "-",
+                                     [CODE_OWN] = "own",
+                                     [CODE_MAIN] = "main",
+                                     [CODE_LIBRARY] = "library",
+                                     [CODE_LOAD] = "load",
+                                     [CODE_IMPORT] = "import",
+                                     NULL};
+
+// The word's position in a list that ends with NULL, or that of the NULL.
+static UInt position_in(const HChar *const *words, const HChar *word)
+{
+    UInt i = 0;
+    while (words[i] && !jm_text_equal(words[i], word))
+        i++;
+    return i;
+}
 
 static const HChar too_many_owners[] = "more than 198 owners; use fewer names";
+static const HChar bad_owner[] = "an owner's name is made of letters, digits, - and _, 64 at most";
 
 // JM_OWNER_NONE if no owner has the name.
 static OwnerId find_owner(const HChar *name)
@@ -150,19 +156,7 @@ static Bool is_name(const HChar *s)
     return True;
 }
 
-static Rule frame_rule(const HChar *objects, const HChar *functions)
-{
-    Rule rule;
-    memset(&rule, 0, sizeof rule);
-    rule.is_python = strncmp(objects, "py:", 3) == 0;
-    rule.objects = keep_word(objects + (rule.is_python ? 3 : 0));
-    rule.functions = keep_word(functions);
-    return rule;
-}
-
 #define MAX_GLOB 255
-
-static const HChar too_long_glob[] = "a pattern is too long; 255 characters are the most, and | joins several";
 
 static Bool has_long_glob(const HChar *globs)
 {
@@ -172,6 +166,24 @@ static Bool has_long_glob(const HChar *globs)
     return n > MAX_GLOB;
 }
 
+// Appends a rule for frames. Returns NULL, or an error message, as all that follow.
+static const HChar *add(RuleList list, const HChar *objects, const HChar *functions, Rule rule)
+{
+    if (has_long_glob(objects) || has_long_glob(functions))
+        return "a pattern is too long; 255 characters are the most, and | joins several";
+    rule.is_python = strncmp(objects, "py:", 3) == 0;
+    rule.objects = keep_word(objects + (rule.is_python ? 3 : 0));
+    rule.functions = keep_word(functions);
+    jm_array_add(rules[list], &rule);
+    return NULL;
+}
+
+static const HChar *take_owner(const HChar *word, OwnerId *owner)
+{
+    *owner = is_name(word) ? intern_owner(word) : JM_OWNER_NONE;
+    return *owner != JM_OWNER_NONE ? NULL : is_name(word) ? too_many_owners : bad_owner;
+}
+
 // role ROLE OBJECT FUNCTION [survivors]
 static const HChar *add_role_rule(HChar **words, UInt n)
 {
@@ -179,13 +191,9 @@ static const HChar *add_role_rule(HChar **words, UInt n)
         return "expected: role ROLE OBJECT FUNCTION [survivors]";
     if (!is_name(words[1]))
         return "a role's name is made of letters, digits, - and _, 64 at most";
-    if (jm_array_n(role_rules) >= MAX_ROLE_RULES)
+    if (jm_array_n(rules[ROLE_RULES]) >= MAX_ROLE_RULES)
         return "too many role rules; 250 are the most";
-    if (has_long_glob(words[2]) || has_long_glob(words[3]))
-        return too_long_glob;
-    RoleRule rule = {frame_rule(words[2], words[3]), keep_word(words[1]), n == 5};
-    jm_array_add(role_rules, &rule);
-    return NULL;
+    return add(ROLE_RULES, words[2], words[3], (Rule){.role = keep_word(words[1]), .is_survivors = n == 5});
 }
 
 // group GROUP OWNER...
@@ -193,20 +201,15 @@ static const HChar *add_to_group(HChar **words, UInt n)
 {
     if (n < 3)
         return "expected: group GROUP OWNER...";
-    UInt g = 0;
-    while (groups[g] && !jm_text_equal(words[1], groups[g]))
-        g++;
-    if (!groups[g])
+    const HChar *group = groups[position_in(groups, words[1])], *wrong = NULL;
+    if (!group)
         return "the group must be yours, cached, libraries or runtime";
-    for (UInt i = 2; i < n; i++) {
-        if (!is_name(words[i]))
-            return "an owner's name is made of letters, digits, - and _, 64 at most";
-        OwnerId owner = intern_owner(words[i]);
-        if (owner == JM_OWNER_NONE)
-            return too_many_owners;
-        owners[owner].group = groups[g];
+    for (UInt i = 2; i < n && !wrong; i++) {
+        OwnerId owner;
+        wrong = take_owner(words[i], &owner);
+        owners[owner].group = group;
     }
-    return NULL;
+    return wrong;
 }
 
 // code SORT OBJECT FUNCTION
@@ -214,16 +217,10 @@ static const HChar *add_code_rule(HChar **words, UInt n)
 {
     if (n != 4)
         return "expected: code own|main|library|load|import OBJECT FUNCTION";
-    UInt c = 0;
-    while (c < sizeof codes / sizeof codes[0] && !jm_text_equal(words[1], codes[c].name))
-        c++;
-    if (c == sizeof codes / sizeof codes[0])
+    const Code code = position_in(codes, words[1]);
+    if (code == CODE_UNSAID || !codes[code])
         return "code must be own, main, library, load or import";
-    if (has_long_glob(words[2]) || has_long_glob(words[3]))
-        return too_long_glob;
-    CodeRule rule = {frame_rule(words[2], words[3]), codes[c].code};
-    jm_array_add(code_rules, &rule);
-    return NULL;
+    return add(CODE_RULES, words[2], words[3], (Rule){.code = code});
 }
 
 // claim CLAIMANT|- OWNER...
@@ -234,43 +231,30 @@ static const HChar *add_claim(HChar **words, UInt n, Cause cause)
         return cause == CAUSE_OWN ? "expected: claim CLAIMANT OWNER... (- as the claimant takes a claim back)"
                                   : "expected: import CLAIMANT OWNER... (- as the claimant takes a claim back)";
     OwnerId claimant = JM_OWNER_NONE;
-    for (UInt i = 1; i < n; i++) {
-        if (i == 1 && jm_text_equal(words[i], "-"))
-            continue;
-        if (!is_name(words[i]))
-            return "an owner's name is made of letters, digits, - and _, 64 at most";
-        OwnerId owner = intern_owner(words[i]);
-        if (owner == JM_OWNER_NONE)
-            return too_many_owners;
-        if (i == 1)
-            claimant = owner;
-        else
-            owners[owner].claimants[cause] = claimant;
+    const HChar *wrong = jm_text_equal(words[1], "-") ? NULL : take_owner(words[1], &claimant);
+    for (UInt i = 2; i < n && !wrong; i++) {
+        OwnerId owner;
+        wrong = take_owner(words[i], &owner);
+        owners[owner].claimants[cause] = claimant;
     }
-    return NULL;
+    return wrong;
 }
 
 // OWNER OBJECT FUNCTION [host|device|driver]
-static const HChar *add_rule(HChar **words, UInt n)
+static const HChar *add_owner_rule(HChar **words, UInt n)
 {
     if (n < 3 || n > 4)
         return "expected: OWNER OBJECT FUNCTION [host|device|driver]";
     Bool passes = jm_text_equal(words[0], "-");
     if (!passes && !is_name(words[0]))
         return "an owner's name is made of letters, digits, - and _, 64 at most (or is - to pass the frame over)";
-    if (has_long_glob(words[1]) || has_long_glob(words[2]))
-        return too_long_glob;
-    Rule rule = frame_rule(words[1], words[2]);
-    rule.host = n == 3 || jm_text_equal(words[3], "host");
-    rule.device = n == 3 || jm_text_equal(words[3], "device");
+    Rule rule = {.host = n == 3 || jm_text_equal(words[3], "host"),
+                 .device = n == 3 || jm_text_equal(words[3], "device")};
     rule.driver = rule.device || jm_text_equal(words[3], "driver");
     if (!rule.host && !rule.driver)
         return "the last field must be host, device or driver";
-    rule.owner = passes ? JM_OWNER_NONE : intern_owner(words[0]);
-    if (!passes && rule.owner == JM_OWNER_NONE)
-        return too_many_owners;
-    jm_array_add(rules, &rule);
-    return NULL;
+    const HChar *wrong = passes ? NULL : take_owner(words[0], &rule.owner);
+    return wrong ? wrong : add(OWNER_RULES, words[1], words[2], rule);
 }
 
 // Parses one line of rules, in place. Returns NULL, or an error message.
@@ -299,7 +283,7 @@ static const HChar *parse_line(HChar *line)
         return add_claim(words, n, CAUSE_OWN);
     if (jm_text_equal(words[0], "import"))
         return add_claim(words, n, CAUSE_IMPORT);
-    return add_rule(words, n);
+    return add_owner_rule(words, n);
 }
 
 static void parse(const HChar *name, HChar *text)
@@ -317,18 +301,10 @@ static void parse(const HChar *name, HChar *text)
     }
 }
 
-static void append_all(Array *to, Array *from)
-{
-    for (Word i = 0; i < jm_array_n(from); i++)
-        jm_array_add(to, jm_array_at(from, i));
-    jm_array_delete(from);
-}
-
 static void begin_rules(void)
 {
-    rules = jm_array_new("jm.owner", sizeof(Rule));
-    role_rules = jm_array_new("jm.owner", sizeof(RoleRule));
-    code_rules = jm_array_new("jm.owner", sizeof(CodeRule));
+    for (RuleList list = 0; list < N_LISTS; list++)
+        rules[list] = jm_array_new("jm.owner", sizeof(Rule));
 }
 
 #define MAX_FILE (1u << 20)
@@ -346,7 +322,8 @@ void jm_owner_init(const HChar *extra_rules_file)
 
     // Read the user's groups and overrides last, so that they replace the built-in ones, but put the user's rules
     // first, because the first match decides.
-    Array *builtin_rules = rules, *builtin_role_rules = role_rules, *builtin_code_rules = code_rules;
+    Array *builtin_rules[N_LISTS];
+    memcpy(builtin_rules, rules, sizeof rules);
     begin_rules();
     HChar *extra = jm_text_read_file(extra_rules_file, MAX_FILE + 1);
     if (!extra)
@@ -355,9 +332,11 @@ void jm_owner_init(const HChar *extra_rules_file)
         jm_usage_error("--owners=%s: the file is too large; a mebibyte is the most", extra_rules_file);
     parse(extra_rules_file, extra);
     host_free(extra);
-    append_all(rules, builtin_rules);
-    append_all(role_rules, builtin_role_rules);
-    append_all(code_rules, builtin_code_rules);
+    for (RuleList list = 0; list < N_LISTS; list++) {
+        for (Word i = 0; i < jm_array_n(builtin_rules[list]); i++)
+            jm_array_add(rules[list], jm_array_at(builtin_rules[list], i));
+        jm_array_delete(builtin_rules[list]);
+    }
 }
 
 static void decide(OwnerId owner, Bool applies, OwnerId *decided, Bool *has_decided)
@@ -374,22 +353,20 @@ static struct {
     HChar type;
     HChar *object; // native: without its directory; Python: the file's path
     HChar *soname;
-    Array *rules, *role_rules, *code_rules; // elements: UInt, positions in the lists
+    Array *chosen[N_LISTS]; // elements: UInt, positions in the lists
 } met;
 
-// Fills `chosen` (NULL: a new array) for `list`. Elements of `list` begin with a Rule.
-static Array *choose(Array *chosen, const Array *list)
+static void choose(RuleList list)
 {
-    if (!chosen)
-        chosen = jm_array_new("jm.owner", sizeof(UInt));
-    jm_array_clear(chosen);
-    for (UInt i = 0; i < jm_array_n(list); i++) {
-        const Rule *rule = jm_array_at(list, i);
+    if (!met.chosen[list])
+        met.chosen[list] = jm_array_new("jm.owner", sizeof(UInt));
+    jm_array_clear(met.chosen[list]);
+    for (UInt i = 0; i < jm_array_n(rules[list]); i++) {
+        const Rule *rule = jm_array_at(rules[list], i);
         if (rule->is_python == (met.type == 'p') &&
             (matches_any(rule->objects, met.object) || (*met.soname && matches_any(rule->objects, met.soname))))
-            jm_array_add(chosen, &i);
+            jm_array_add(met.chosen[list], &i);
     }
-    return chosen;
 }
 
 static void meet(const NamedFrame *frame)
@@ -407,22 +384,27 @@ static void meet(const NamedFrame *frame)
     met.type = frame->type;
     met.object = jm_text_copy("jm.owner", object);
     met.soname = jm_text_copy("jm.owner", soname);
-    met.rules = choose(met.rules, rules);
-    met.role_rules = choose(met.role_rules, role_rules);
-    met.code_rules = choose(met.code_rules, code_rules);
+    for (RuleList list = 0; list < N_LISTS; list++)
+        choose(list);
 }
 
-// Returns the position in `list` of the first chosen rule, from `*number` on, that matches the function, or -1. Moves
-// `*number` behind it.
-static Word next_rule(const Array *chosen, const Array *list, const HChar *function, Word *number)
+// Returns the position of the first chosen rule, from `*number` on, that matches the function, or -1. Moves `*number`
+// behind it.
+static Word next_rule(RuleList list, const HChar *function, Word *number)
 {
+    const Array *chosen = met.chosen[list];
     while (*number < jm_array_n(chosen)) {
         const UInt place = *(UInt *)jm_array_at(chosen, (*number)++);
-        const Rule *rule = jm_array_at(list, place);
+        const Rule *rule = jm_array_at(rules[list], place);
         if (matches_any(rule->functions, function ? function : ""))
             return place;
     }
     return -1;
+}
+
+static const Rule *role_rule(RoleId role)
+{
+    return jm_array_at(rules[ROLE_RULES], role - 1);
 }
 
 // The first rule for each of host, device and driver decides.
@@ -431,8 +413,8 @@ static FrameOwners owners_of(const HChar *function)
     Bool host = False, device = False, driver = False;
     FrameOwners found = {JM_OWNER_NONE, JM_OWNER_NONE, JM_OWNER_NONE};
     Word number = 0, place;
-    while (!(host && device && driver) && (place = next_rule(met.rules, rules, function, &number)) >= 0) {
-        const Rule *rule = jm_array_at(rules, place);
+    while (!(host && device && driver) && (place = next_rule(OWNER_RULES, function, &number)) >= 0) {
+        const Rule *rule = jm_array_at(rules[OWNER_RULES], place);
         decide(rule->owner, rule->host, &found.host, &host);
         decide(rule->owner, rule->device, &found.device, &device);
         decide(rule->owner, rule->driver, &found.driver, &driver);
@@ -444,11 +426,11 @@ Ruling jm_owner_judge(const NamedFrame *frame)
 {
     meet(frame);
     Word role = 0, code = 0;
-    const RoleId its_role = next_rule(met.role_rules, role_rules, frame->function, &role) + 1;
-    const Word place = next_rule(met.code_rules, code_rules, frame->function, &code);
+    const RoleId its_role = next_rule(ROLE_RULES, frame->function, &role) + 1;
+    const Word place = next_rule(CODE_RULES, frame->function, &code);
     return (Ruling){.owners = owners_of(frame->function),
                     .role = its_role,
-                    .code = place < 0 ? CODE_UNSAID : ((CodeRule *)jm_array_at(code_rules, place))->code};
+                    .code = place < 0 ? CODE_UNSAID : ((Rule *)jm_array_at(rules[CODE_RULES], place))->code};
 }
 
 OwnerId jm_owner_claimant(OwnerId owner, Cause cause)
@@ -458,12 +440,12 @@ OwnerId jm_owner_claimant(OwnerId owner, Cause cause)
 
 const HChar *jm_role_name(RoleId role)
 {
-    return role ? ((RoleRule *)jm_array_at(role_rules, role - 1))->role : "other";
+    return role ? role_rule(role)->role : "other";
 }
 
 Bool jm_role_is_survivors(RoleId role)
 {
-    return role && ((RoleRule *)jm_array_at(role_rules, role - 1))->is_survivors;
+    return role && role_rule(role)->is_survivors;
 }
 
 OwnerId jm_owner_by_name(const HChar *name)
@@ -491,8 +473,8 @@ OwnerId jm_owner_by_rank(UInt rank)
 
 void jm_owner_stats(void)
 {
-    jm_stats_array("jm.owner", "owner rules", rules, sizeof(Rule));
-    jm_stats_array("jm.owner", "role rules", role_rules, sizeof(RoleRule));
-    jm_stats_array("jm.owner", "code rules", code_rules, sizeof(CodeRule));
+    static const HChar *const names[] = {"owner rules", "role rules", "code rules"};
+    for (RuleList list = 0; list < N_LISTS; list++)
+        jm_stats_array("jm.owner", names[list], rules[list], sizeof(Rule));
     jm_stats_row("jm.owner", "words of the rules", n_kept_words, kept_bytes);
 }

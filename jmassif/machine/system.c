@@ -11,86 +11,41 @@
 
 // ---- the figures ---------------------------------------------------------------------------------------------
 
-typedef enum {
-    MEM_TOTAL,
-    MEM_FREE,
-    MEM_AVAILABLE,
-    CACHED,
-    BUFFERS,
-    SLAB_RECLAIMABLE,
-    SWAP_TOTAL,
-    SWAP_FREE,
-    CMA_TOTAL,
-    CMA_FREE,
-    NVMAP_USED,
-    NVMAP_FREE,
-    LARGEST_FREE,
-    FREE_IN_LARGEST,
-    FREE_PER_CPU,
-    PROCESS_RESIDENT,
-    PROCESS_VIRTUAL,
-    PROCESS_FILES,
-    PROCESS_SWAPPED,
-    PROCESS_PAGE_TABLES,
-    CGROUP_LIMIT,
-    CGROUP_USED,
-    N_FIGURES
-} Figure;
+// Id, name in the trace, and label of a line of /proc/meminfo or /proc/self/status, if it has one there. NvMap's lines
+// are in L4T's kernels only, RssFile is since Linux 4.5. All figures are in bytes.
+#define FIGURES(X)                                                                                                     \
+    X(MEM_TOTAL, "mem-total", "MemTotal")                                                                              \
+    X(MEM_FREE, "mem-free", "MemFree")                                                                                 \
+    X(MEM_AVAILABLE, "mem-available", "MemAvailable")                                                                  \
+    X(CACHED, "cached", "Cached")                                                                                      \
+    X(BUFFERS, "buffers", "Buffers")                                                                                   \
+    X(SLAB_RECLAIMABLE, "slab-reclaimable", "SReclaimable")                                                            \
+    X(SWAP_TOTAL, "swap-total", "SwapTotal")                                                                           \
+    X(SWAP_FREE, "swap-free", "SwapFree")                                                                              \
+    X(CMA_TOTAL, "cma-total", "CmaTotal")                                                                              \
+    X(CMA_FREE, "cma-free", "CmaFree")                                                                                 \
+    X(NVMAP_USED, "nvmap-used", "NvMapMemUsed")                                                                        \
+    X(NVMAP_FREE, "nvmap-free", "NvMapMemFree")                                                                        \
+    X(LARGEST_FREE, "largest-free", NULL)                                                                              \
+    X(FREE_IN_LARGEST, "free-in-largest", NULL)                                                                        \
+    X(FREE_PER_CPU, "free-per-cpu", NULL)                                                                              \
+    X(PROCESS_RESIDENT, "process-resident", "VmRSS")                                                                   \
+    X(PROCESS_VIRTUAL, "process-virtual", "VmSize")                                                                    \
+    X(PROCESS_FILES, "process-files", "RssFile")                                                                       \
+    X(PROCESS_SWAPPED, "process-swapped", "VmSwap")                                                                    \
+    X(PROCESS_PAGE_TABLES, "process-page-tables", "VmPTE")                                                             \
+    X(CGROUP_LIMIT, "cgroup-limit", NULL)                                                                              \
+    X(CGROUP_USED, "cgroup-used", NULL)
 
-// Names in the trace. All figures are in bytes.
-static const HChar *const names[N_FIGURES] = {
-    [MEM_TOTAL] = "mem-total",
-    [MEM_FREE] = "mem-free",
-    [MEM_AVAILABLE] = "mem-available",
-    [CACHED] = "cached",
-    [BUFFERS] = "buffers",
-    [SLAB_RECLAIMABLE] = "slab-reclaimable",
-    [SWAP_TOTAL] = "swap-total",
-    [SWAP_FREE] = "swap-free",
-    [CMA_TOTAL] = "cma-total",
-    [CMA_FREE] = "cma-free",
-    [NVMAP_USED] = "nvmap-used",
-    [NVMAP_FREE] = "nvmap-free",
-    [LARGEST_FREE] = "largest-free",
-    [FREE_IN_LARGEST] = "free-in-largest",
-    [FREE_PER_CPU] = "free-per-cpu",
-    [PROCESS_RESIDENT] = "process-resident",
-    [PROCESS_VIRTUAL] = "process-virtual",
-    [PROCESS_FILES] = "process-files",
-    [PROCESS_SWAPPED] = "process-swapped",
-    [PROCESS_PAGE_TABLES] = "process-page-tables",
-    [CGROUP_LIMIT] = "cgroup-limit",
-    [CGROUP_USED] = "cgroup-used",
-};
+#define FIGURE_ID(id, name, label) id,
+typedef enum { FIGURES(FIGURE_ID) N_FIGURES } Figure;
+#undef FIGURE_ID
 
-typedef struct {
-    const HChar *label; // without its colon
-    Figure figure;
-} Line;
-
-// /proc/meminfo; the last two lines exist in L4T's kernels only.
-static const Line meminfo_lines[] = {
-    {"MemTotal", MEM_TOTAL},
-    {"MemFree", MEM_FREE},
-    {"MemAvailable", MEM_AVAILABLE},
-    {"Cached", CACHED},
-    {"SwapTotal", SWAP_TOTAL},
-    {"SwapFree", SWAP_FREE},
-    {"CmaTotal", CMA_TOTAL},
-    {"CmaFree", CMA_FREE},
-    {"Buffers", BUFFERS},
-    {"SReclaimable", SLAB_RECLAIMABLE},
-    {"NvMapMemUsed", NVMAP_USED},
-    {"NvMapMemFree", NVMAP_FREE},
-};
-
-// /proc/self/status.
-static const Line status_lines[] = {
-    {"VmRSS", PROCESS_RESIDENT}, {"VmSize", PROCESS_VIRTUAL},    {"RssFile", PROCESS_FILES}, // since Linux 4.5
-    {"VmSwap", PROCESS_SWAPPED}, {"VmPTE", PROCESS_PAGE_TABLES},
-};
-
-#define N_LINES(table) (sizeof(table) / sizeof *(table))
+#define FIGURE_ROW(id, name, label) {name, label},
+static const struct {
+    const HChar *name, *label;
+} figures[N_FIGURES] = {FIGURES(FIGURE_ROW)};
+#undef FIGURE_ROW
 
 typedef struct {
     Bool is_known[N_FIGURES];
@@ -107,32 +62,17 @@ static void set(Figures *f, Figure figure, ULong bytes)
 
 // ---- reading -------------------------------------------------------------------------------------------------
 
-// A file's known lines and their destination.
-typedef struct {
-    const Line *lines;
-    SizeT n_lines;
-    Figures *figures;
-} Labelled;
-
 static void labelled_line(const HChar *line, void *context)
 {
-    const Labelled *labelled = context;
     ULong bytes;
-    for (SizeT i = 0; i < labelled->n_lines; i++)
-        if (jm_text_labelled_bytes(line, labelled->lines[i].label, &bytes))
-            set(labelled->figures, labelled->lines[i].figure, bytes);
+    for (Figure i = 0; i < N_FIGURES; i++)
+        if (figures[i].label && jm_text_labelled_bytes(line, figures[i].label, &bytes))
+            set(context, i, bytes);
 }
 
 static void read_meminfo(Figures *f)
 {
-    Labelled labelled = {meminfo_lines, N_LINES(meminfo_lines), f};
-    jm_text_each_line("/proc/meminfo", labelled_line, &labelled);
-}
-
-static void read_status(Figures *f)
-{
-    Labelled labelled = {status_lines, N_LINES(status_lines), f};
-    jm_text_each_line("/proc/self/status", labelled_line, &labelled);
+    jm_text_each_line("/proc/meminfo", labelled_line, f);
 }
 
 // The nvmap clients file, readable by root, ends in "total                                         123456K".
@@ -333,14 +273,14 @@ void jm_system_write(ULong time)
 {
     Figures now = {0};
     read_meminfo(&now);
-    read_status(&now);
+    jm_text_each_line("/proc/self/status", labelled_line, &now);
     read_nvmap(&now);
     read_buddyinfo(&now);
     read_zoneinfo(&now);
     read_cgroup(&now);
     for (Figure i = 0; i < N_FIGURES; i++)
         if (now.is_known[i] && !(written.is_known[i] && written.bytes[i] == now.bytes[i]))
-            jm_trace_system(time, names[i], now.bytes[i]);
+            jm_trace_system(time, figures[i].name, now.bytes[i]);
     written = now;
 }
 
