@@ -3,21 +3,11 @@
 // A list of what the device's allocators did, around one step; choosing another shows the memory right after it.
 
 import { useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
+import { countUpTo } from '../base/search.js';
 import { moment as time, size, whole } from '../base/units.js';
 import { type Step, stepsOf } from '../runs/blocks.js';
 import type { Run } from '../runs/run.js';
 import { CACHE, ownerOf } from '../runs/segments.js';
-
-/** How many steps there had been by a time. */
-function stepsBy(steps: Step[], now: number) {
-    let [low, high] = [0, steps.length];
-    while (low < high) {
-        const middle = (low + high) >> 1;
-        if (steps[middle].time <= now) low = middle + 1;
-        else high = middle;
-    }
-    return low;
-}
 
 const AROUND = 12; // steps shown before and after the chosen one
 
@@ -39,7 +29,12 @@ function List({ run, moment, choose }: ListProps) {
     const steps = useMemo(() => stepsOf(run), [run]);
     const list = useRef<HTMLOListElement>(null);
     // Steps that have been made.
-    const [done, make] = useState(stepsBy(steps, run.moments[moment]?.time ?? 0));
+    const [done, make] = useState(() =>
+        countUpTo(
+            steps.map((step) => step.time),
+            run.moments[moment]?.time ?? 0,
+        ),
+    );
     const go = (to: number) => {
         const next = Math.max(1, Math.min(steps.length, to));
         make(next);

@@ -55,7 +55,7 @@ function sumOf(rows: Row[]): Row {
 }
 
 function columnsOf(run: Run, hasInner: boolean): Column<Row>[] {
-    const inner: Column<Row> = { head: 'in use', as: 'bytes', value: (row) => row.inside };
+    const inner: Column<Row> = { head: 'in use', as: 'bytes', value: (row) => row.inside || '' };
     const at = (head: string, of: (row: Row) => number): Column<Row> => ({
         head,
         as: 'figure',
