@@ -262,6 +262,8 @@ def test_red_has_grown_and_blue_has_shrunk(seen: Seen) -> None:
     assert {hue(fill) for now, before, fill in shrunk if now < before} == {"255"}
     assert sorted((now, before) for now, before, _ in shrunk) == sorted((before, now) for now, before, _ in grown)
 
+
+def test_the_other_way_round_the_tables_change_their_signs(pair: Page, seen: Seen) -> None:
     rows = seen["other way round"][3]
     assert without_text(rows) == narrow(pair.view("owner"), 0, 1)
 
