@@ -248,7 +248,7 @@ def test_a_link_to_a_section_keeps_the_view(page: Path) -> None:
 def test_an_address_leads_to_its_section(page: Path) -> None:
     top = ["evaluate", "document.querySelector('#calls').getBoundingClientRect().top"]
     (found,) = look(page, top, tabs=False, fragment="calls&tab=run", height=600)
-    assert 0 <= found < 120  # below the bar
+    assert 0 <= found < 200  # a short page ends before the tree is at its top
 
 
 HOSTILE = [
