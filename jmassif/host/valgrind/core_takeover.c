@@ -8,6 +8,7 @@
 #include "symbols/elf.h"
 #include "base/options.h"
 #include "host/host.h"
+#include "host/valgrind/debug_info.h"
 #include "host/valgrind/unwinder.h"
 #include "unwind/step.h"
 
@@ -62,6 +63,7 @@ void __wrap_vgModuleLocal_read_callframe_info_dwarf3(DebugInfo *object, Slice ta
 // client memory.
 void __wrap_vgModuleLocal_read_callframe_info_dwarf3(DebugInfo *object, Slice table, Addr address, Bool is_eh_frame)
 {
+    jm_debug_info_reading(object);
     const Bool is_ours = is_eh_frame && jm_has_unwind_table(address);
     if (!is_ours)
         jm_core_knows_file(VG_(DebugInfo_get_text_avma)(object));

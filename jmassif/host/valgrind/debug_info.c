@@ -2,7 +2,8 @@
 //
 // The core reads inlined calls of each object file with debug information. Those of the C library, which most machines
 // with Valgrind have, take a quarter of a small program's start and name only its internal helpers. The core reads them
-// while the library is mapped, so they are skipped there unless --read-inline-info=yes asks for them.
+// after the object's unwind tables, while it is mapped, so they are skipped there unless --read-inline-info=yes asks
+// for them.
 
 #include "host/valgrind/debug_info.h"
 #include "base/text.h"
@@ -20,31 +21,28 @@ void jm_debug_info_keep_little(void)
         VG_(clo_read_inline_info) = False;
 }
 
-static Bool is_c_library(Int file)
+static Bool is_c_library(const DebugInfo *object)
 {
-    static const HChar *const names[] = {"libc.so", "libc-2.", "libm.so", "libm-2."};
-    HChar link[64], path[VKI_PATH_MAX];
-    VG_(snprintf)(link, sizeof link, "/proc/self/fd/%d", file);
-    SSizeT n = VG_(readlink)(link, path, sizeof path - 1);
-    path[n > 0 ? n : 0] = 0;
-    for (UInt i = 0; i < sizeof names / sizeof *names; i++)
+    static const HChar *const names[] = {"libc.so", "libc-2.", "libm.so", "libm-2.", "ld-linux", "ld-2."};
+    const HChar *path = VG_(DebugInfo_get_filename)(object);
+    for (UInt i = 0; path && i < sizeof names / sizeof *names; i++)
         if (VG_(strncmp)(VG_(basename)(path), names[i], VG_(strlen)(names[i])) == 0)
             return True;
     return False;
 }
 
-static Bool is_skipped;
+static Bool is_default; // the user has chosen nothing
 
-void jm_debug_info_before_map(Int file)
+void jm_debug_info_reading(const DebugInfo *object)
 {
-    is_skipped = file >= 0 && VG_(clo_read_inline_info) == YES_BY_DEFAULT && is_c_library(file);
-    if (is_skipped)
-        VG_(clo_read_inline_info) = False;
+    is_default |= VG_(clo_read_inline_info) == YES_BY_DEFAULT;
+    if (is_default)
+        VG_(clo_read_inline_info) = is_c_library(object) ? False : YES_BY_DEFAULT;
 }
 
 void jm_debug_info_after_map(void)
 {
-    if (is_skipped)
+    if (is_default)
         VG_(clo_read_inline_info) = YES_BY_DEFAULT;
 }
 
@@ -53,8 +51,13 @@ void jm_debug_info_after_map(void)
 // symbol only in the separate file, and its wrapper is mapped by the loader.
 void jm_debug_info_read_loader(Addr first_instruction)
 {
+    const DiEpoch now = VG_(current_DiEpoch)();
+    const DebugInfo *object = VG_(find_DebugInfo)(now, first_instruction);
     const HChar *name;
-    VG_(get_fnname)(VG_(current_DiEpoch)(), first_instruction, &name);
+    if (object)
+        jm_debug_info_reading(object);
+    VG_(get_fnname)(now, first_instruction, &name);
+    jm_debug_info_after_map();
 }
 
 // The core matches each name of each function with 70 patterns, and its own function measures both texts each time:

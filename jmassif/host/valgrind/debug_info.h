@@ -15,8 +15,9 @@ void jm_debug_info_keep_little(void);
 // Read the dynamic loader's symbols. Call with the program's first instruction, which is the loader's.
 void jm_debug_info_read_loader(Addr first_instruction);
 
-// Call before and after the program maps a file (-1: anonymous memory): the C library's inlined calls are skipped.
-void jm_debug_info_before_map(Int file);
+// Call when the core begins to read an object file, and after the program has mapped one: the inlined calls of the C
+// library are skipped in between.
+void jm_debug_info_reading(const DebugInfo *object);
 void jm_debug_info_after_map(void);
 
 #endif

@@ -186,7 +186,6 @@ SysRes __wrap_vgModuleLocal_generic_PRE_sys_mmap(ThreadId tid, UWord start, UWor
     const Bool is_new = id && !known && may_write && choose(&chosen);
     if (known)
         chosen.start = known->start;
-    jm_debug_info_before_map(flags & VKI_MAP_ANONYMOUS ? -1 : (Int)fd);
     SysRes res = __real_vgModuleLocal_generic_PRE_sys_mmap(tid, known || is_new ? chosen.start : start, n_bytes,
                                                            protection, flags, fd, offset);
     jm_debug_info_after_map();
