@@ -8,44 +8,17 @@
 
 #include "jmassif.h"
 
-void jmassif_snapshot(void);
-void jmassif_mark(const char *text);
-void jmassif_stage(const char *text);
-void jmassif_usage(size_t *bytes);
-void jmassif_region_begin(const char *text);
-void jmassif_region_end(const char *text);
-void jmassif_tensor(const void *address, size_t n_bytes);
-void jmassif_tensor_freed(const void *address);
-
-void jmassif_snapshot(void)
-{
-    JMASSIF_SNAPSHOT();
-}
-void jmassif_mark(const char *text)
-{
-    JMASSIF_MARK(text);
-}
-void jmassif_stage(const char *text)
-{
-    JMASSIF_STAGE(text);
-}
-void jmassif_usage(size_t *bytes)
-{
-    JMASSIF_USAGE(bytes);
-}
-void jmassif_region_begin(const char *text)
-{
-    JMASSIF_REGION_BEGIN(text);
-}
-void jmassif_region_end(const char *text)
-{
-    JMASSIF_REGION_END(text);
-}
-void jmassif_tensor(const void *address, size_t n_bytes)
-{
-    JMASSIF_TENSOR(address, n_bytes);
-}
-void jmassif_tensor_freed(const void *address)
-{
-    JMASSIF_TENSOR_FREED(address);
-}
+#define EXPORT(name, parameters, request)                                                                              \
+    void name parameters;                                                                                              \
+    void name parameters                                                                                               \
+    {                                                                                                                  \
+        request;                                                                                                       \
+    }
+EXPORT(jmassif_snapshot, (void), JMASSIF_SNAPSHOT())
+EXPORT(jmassif_mark, (const char *text), JMASSIF_MARK(text))
+EXPORT(jmassif_stage, (const char *text), JMASSIF_STAGE(text))
+EXPORT(jmassif_usage, (size_t * bytes), JMASSIF_USAGE(bytes))
+EXPORT(jmassif_region_begin, (const char *text), JMASSIF_REGION_BEGIN(text))
+EXPORT(jmassif_region_end, (const char *text), JMASSIF_REGION_END(text))
+EXPORT(jmassif_tensor, (const void *address, size_t n_bytes), JMASSIF_TENSOR(address, n_bytes))
+EXPORT(jmassif_tensor_freed, (const void *address), JMASSIF_TENSOR_FREED(address))

@@ -20,68 +20,31 @@ static UWord tell(UWord call, UWord domain, UWord form, UWord argument)
     return VALGRIND_DO_CLIENT_REQUEST_EXPR(0, JM_REQ_NVTX, call, domain, form, argument, 0);
 }
 
-#define CALL_WITH_TEXT(type, name, call)                                                                               \
-    static type name##_attributes(const void *attributes)                                                              \
+#define CALL(type, name, parameters, ...)                                                                              \
+    static type name parameters                                                                                        \
     {                                                                                                                  \
-        return (type)tell(call, 0, JM_NVTX_ATTRIBUTES, (UWord)attributes);                                             \
-    }                                                                                                                  \
-    static type name##_bytes(const char *text)                                                                         \
-    {                                                                                                                  \
-        return (type)tell(call, 0, JM_NVTX_BYTES, (UWord)text);                                                        \
-    }                                                                                                                  \
-    static type name##_wide(const void *text)                                                                          \
-    {                                                                                                                  \
-        return (type)tell(call, 0, JM_NVTX_WIDE, (UWord)text);                                                         \
-    }                                                                                                                  \
-    static type name##_in_domain(UWord domain, const void *attributes)                                                 \
-    {                                                                                                                  \
-        return (type)tell(call, domain, JM_NVTX_ATTRIBUTES, (UWord)attributes);                                        \
+        return (type)tell(__VA_ARGS__);                                                                                \
     }
+#define CALL_WITH_TEXT(type, name, call)                                                                               \
+    CALL(type, name##_attributes, (const void *attributes), call, 0, JM_NVTX_ATTRIBUTES, (UWord)attributes)            \
+    CALL(type, name##_bytes, (const char *text), call, 0, JM_NVTX_BYTES, (UWord)text)                                  \
+    CALL(type, name##_wide, (const void *text), call, 0, JM_NVTX_WIDE, (UWord)text)                                    \
+    CALL(type, name##_in_domain, (UWord domain, const void *attributes), call, domain, JM_NVTX_ATTRIBUTES,             \
+         (UWord)attributes)
 
 CALL_WITH_TEXT(void, mark, JM_NVTX_MARK)
 CALL_WITH_TEXT(int, push, JM_NVTX_PUSH)
 CALL_WITH_TEXT(uint64_t, start, JM_NVTX_START)
-
-static int pop(void)
-{
-    return (int)tell(JM_NVTX_POP, 0, 0, 0);
-}
-
-static int pop_in_domain(UWord domain)
-{
-    return (int)tell(JM_NVTX_POP, domain, 0, 0);
-}
-
-static void end(uint64_t range)
-{
-    tell(JM_NVTX_END, 0, 0, range);
-}
-
-static void end_in_domain(UWord domain, uint64_t range)
-{
-    (void)domain;
-    tell(JM_NVTX_END, 0, 0, range);
-}
-
-static UWord create_domain(const char *name)
-{
-    return tell(JM_NVTX_CREATE_DOMAIN, 0, JM_NVTX_BYTES, (UWord)name);
-}
-
-static UWord create_domain_wide(const void *name)
-{
-    return tell(JM_NVTX_CREATE_DOMAIN, 0, JM_NVTX_WIDE, (UWord)name);
-}
-
-static UWord register_string(UWord domain, const char *text)
-{
-    return tell(JM_NVTX_REGISTER_STRING, domain, JM_NVTX_BYTES, (UWord)text);
-}
-
-static UWord register_string_wide(UWord domain, const void *text)
-{
-    return tell(JM_NVTX_REGISTER_STRING, domain, JM_NVTX_WIDE, (UWord)text);
-}
+CALL(int, pop, (void), JM_NVTX_POP, 0, 0, 0)
+CALL(int, pop_in_domain, (UWord domain), JM_NVTX_POP, domain, 0, 0)
+CALL(void, end, (uint64_t range), JM_NVTX_END, 0, 0, range)
+CALL(void, end_in_domain, (UWord domain, uint64_t range), JM_NVTX_END, 0, 0, range)
+CALL(UWord, create_domain, (const char *name), JM_NVTX_CREATE_DOMAIN, 0, JM_NVTX_BYTES, (UWord)name)
+CALL(UWord, create_domain_wide, (const void *name), JM_NVTX_CREATE_DOMAIN, 0, JM_NVTX_WIDE, (UWord)name)
+CALL(UWord, register_string, (UWord domain, const char *text), JM_NVTX_REGISTER_STRING, domain, JM_NVTX_BYTES,
+     (UWord)text)
+CALL(UWord, register_string_wide, (UWord domain, const void *text), JM_NVTX_REGISTER_STRING, domain, JM_NVTX_WIDE,
+     (UWord)text)
 
 // ---- NVTX's tables -------------------------------------------------------------------------------------------
 
