@@ -158,35 +158,27 @@ static void thread_ended(ThreadId tid, void *record, ThreadEnd how)
     jm_array_delete(open);
 }
 
-// Ends the innermost region for which `is_meant` is true; there may be no such region.
-static void end_innermost(ThreadId tid, Bool (*is_meant)(const Open *region, ULong what), ULong what)
+// Ends the innermost region with that name or tag; there may be none.
+static void end_innermost(ThreadId tid, Bool by_tag, ULong what)
 {
     Array *open = open_in(tid);
-    for (Word i = jm_array_n(open); i-- > 0;)
-        if (is_meant(jm_array_at(open, i), what)) {
+    for (Word i = jm_array_n(open); i-- > 0;) {
+        const Open *region = jm_array_at(open, i);
+        if ((by_tag ? region->tag : region->name) == what) {
             end_at(tid, i);
             return;
         }
-}
-
-static Bool has_name(const Open *region, ULong name)
-{
-    return region->name == name;
-}
-
-static Bool has_tag(const Open *region, ULong tag)
-{
-    return region->tag == tag;
+    }
 }
 
 void jm_region_end_named(ThreadId tid, RegionName name)
 {
-    end_innermost(tid, has_name, name);
+    end_innermost(tid, False, name);
 }
 
 void jm_region_end_tagged(ThreadId tid, ULong tag)
 {
-    end_innermost(tid, has_tag, tag);
+    end_innermost(tid, True, tag);
 }
 
 UInt jm_region_depth(ThreadId tid, ULong tag)

@@ -80,10 +80,10 @@ static void nvmap_line(const HChar *line, void *context)
 {
     if (strncmp(line, "total", 5) != 0)
         return;
-    for (line += 5; *line == ' ';)
-        line++;
-    if (jm_text_is_digit(*line))
-        set(context, NVMAP_USED, jm_text_number(line, NULL) * 1024);
+    HChar *end;
+    ULong kib = jm_text_number(line + 5, &end);
+    if (end != line + 5)
+        set(context, NVMAP_USED, kib * 1024);
 }
 
 // Fallback for kernels since 5.10, which have no NvMapMemUsed in /proc/meminfo.
@@ -118,15 +118,16 @@ static void buddyinfo_line(const HChar *line, void *context)
     at = skip_spaces(at + 4);
     while (*at && *at != ' ')
         at++;
-    at = skip_spaces(at);
-    for (ULong bytes = HOST_PAGE_BYTES; jm_text_is_digit(*at); bytes *= 2) {
+    for (ULong bytes = HOST_PAGE_BYTES;; bytes *= 2) {
         HChar *end;
         ULong n = jm_text_number(at, &end);
+        if (end == at)
+            return;
         if (n > 0 && bytes > largest->block_bytes)
             *largest = (LargestFree){bytes, 0};
         if (bytes == largest->block_bytes)
             largest->n += n;
-        at = skip_spaces(end);
+        at = end;
     }
 }
 
@@ -146,7 +147,7 @@ static void zoneinfo_line(const HChar *line, void *context)
     ULong *pages = context;
     line = skip_spaces(line);
     if (strncmp(line, "count:", 6) == 0)
-        *pages += jm_text_number(skip_spaces(line + 6), NULL);
+        *pages += jm_text_number(line + 6, NULL);
 }
 
 static void read_zoneinfo(Figures *f)

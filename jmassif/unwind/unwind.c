@@ -31,13 +31,6 @@ static ULong n_differing; // other differences
 static Bool asked_core, guessed;
 static UInt n_certain; // as in Walk
 
-static void read_registers(ThreadId tid, Registers *r)
-{
-    r->known = 0;
-    for (UInt i = 0; i < JM_N_REGISTERS; i++)
-        jm_register_set(r, i, host_register(tid, i));
-}
-
 // --merge-recursive-frames=N: if two frames have the same address and fewer than N frames between them, drops the outer
 // one and those between. Returns the new number of frames.
 static UInt without_recursion(const Addr *ips, UInt n)
@@ -49,19 +42,18 @@ static UInt without_recursion(const Addr *ips, UInt n)
     return n;
 }
 
-UInt jm_unwind_any(ThreadId tid, Addr *ips, Addr *sps, Addr *fps, UInt max, Word first_ip_delta)
+// Fills at most JM_MAX_FRAMES entries and returns their number. Slower than by rules.
+static UInt walk_anew(ThreadId tid, Addr *ips, Addr *sps)
 {
-    Cursor c = {.ip = host_ip(tid) + first_ip_delta, .is_innermost = True};
-    read_registers(tid, &c.registers);
+    Cursor c = {.ip = host_ip(tid), .is_innermost = True};
+    for (UInt i = 0; i < JM_N_REGISTERS; i++)
+        jm_register_set(&c.registers, i, host_register(tid, i));
     Step step = AT_CALLER;
     UInt n = 0;
-    n_certain = max;
-    while (step == AT_CALLER && n < max) {
+    n_certain = JM_MAX_FRAMES;
+    while (step == AT_CALLER && n < JM_MAX_FRAMES) {
         ips[n] = c.ip;
-        if (sps)
-            sps[n] = c.registers.value[JM_REG_SP];
-        if (fps)
-            fps[n] = c.registers.value[JM_REG_FP];
+        sps[n] = c.registers.value[JM_REG_SP];
         n = without_recursion(ips, n + 1);
         step = jm_unwind_step(&c);
         n -= step == NO_FRAME;
@@ -337,7 +329,7 @@ static Addr other_ips[JM_MAX_FRAMES], other_sps[JM_MAX_FRAMES];
 // whole stack, reused parts too.
 static Bool is_as_if_walked_anew(ThreadId tid, const Walk *walk)
 {
-    UInt n = jm_unwind_any(tid, other_ips, other_sps, NULL, JM_MAX_FRAMES, 0);
+    UInt n = walk_anew(tid, other_ips, other_sps);
     return n == walk->n && memcmp(walk->ips, other_ips, n * sizeof *other_ips) == 0 &&
            memcmp(walk->sps, other_sps, n * sizeof *other_sps) == 0;
 }
@@ -389,7 +381,7 @@ static Walk unwind(ThreadId tid)
     UInt n_same;
     if (!walk_by_rules(tid, last, &n_same)) {
         last->n = 0;
-        UInt n = jm_unwind_any(tid, any_ips, any_sps, NULL, JM_MAX_FRAMES, 0);
+        UInt n = walk_anew(tid, any_ips, any_sps);
         return other_walk(n, n_certain);
     }
     UInt first = last->capacity - last->n;

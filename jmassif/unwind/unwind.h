@@ -27,10 +27,6 @@ typedef struct {
 
 Walk jm_unwind(ThreadId tid);
 
-// As Valgrind unwinds, for a thread in any state: fills at most `max` entries and returns their number. `sps` and
-// `fps` may be NULL. Slower than jm_unwind, since it reuses and keeps no earlier walk.
-UInt jm_unwind_any(ThreadId tid, Addr *ips, Addr *sps, Addr *fps, UInt max, Word first_ip_delta);
-
 // Call after code was unmapped: drops all rules and last walks.
 void jm_unwind_forget(void);
 
