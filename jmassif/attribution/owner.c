@@ -28,9 +28,7 @@ typedef struct {
     Bool is_python;
     // Of owner rules. JM_OWNER_NONE: pass the frame over.
     OwnerId owner;
-    Bool host;
-    Bool device;
-    Bool driver; // below the API
+    Bool applies[N_OWNED];
     // Of role rules.
     const HChar *role;
     Bool is_survivors;
@@ -248,10 +246,10 @@ static const HChar *add_owner_rule(HChar **words, UInt n)
     Bool passes = jm_text_equal(words[0], "-");
     if (!passes && !is_name(words[0]))
         return "an owner's name is made of letters, digits, - and _, 64 at most (or is - to pass the frame over)";
-    Rule rule = {.host = n == 3 || jm_text_equal(words[3], "host"),
-                 .device = n == 3 || jm_text_equal(words[3], "device")};
-    rule.driver = rule.device || jm_text_equal(words[3], "driver");
-    if (!rule.host && !rule.driver)
+    const Bool host = n == 3 || jm_text_equal(words[3], "host"), device = n == 3 || jm_text_equal(words[3], "device"),
+               driver = device || jm_text_equal(words[3], "driver");
+    Rule rule = {.applies = {host, device, driver}};
+    if (!host && !driver)
         return "the last field must be host, device or driver";
     const HChar *wrong = passes ? NULL : take_owner(words[0], &rule.owner);
     return wrong ? wrong : add(OWNER_RULES, words[1], words[2], rule);
@@ -339,14 +337,6 @@ void jm_owner_init(const HChar *extra_rules_file)
     }
 }
 
-static void decide(OwnerId owner, Bool applies, OwnerId *decided, Bool *has_decided)
-{
-    if (!applies || *has_decided)
-        return;
-    *decided = owner;
-    *has_decided = True;
-}
-
 // The rules that match the last frame's object, of each list. New frames often come from one object in a row; only
 // their functions remain to be matched.
 static struct {
@@ -407,30 +397,26 @@ static const Rule *role_rule(RoleId role)
     return jm_array_at(rules[ROLE_RULES], role - 1);
 }
 
-// The first rule for each of host, device and driver decides.
-static FrameOwners owners_of(const HChar *function)
-{
-    Bool host = False, device = False, driver = False;
-    FrameOwners found = {JM_OWNER_NONE, JM_OWNER_NONE, JM_OWNER_NONE};
-    Word number = 0, place;
-    while (!(host && device && driver) && (place = next_rule(OWNER_RULES, function, &number)) >= 0) {
-        const Rule *rule = jm_array_at(rules[OWNER_RULES], place);
-        decide(rule->owner, rule->host, &found.host, &host);
-        decide(rule->owner, rule->device, &found.device, &device);
-        decide(rule->owner, rule->driver, &found.driver, &driver);
-    }
-    return found;
-}
-
 Ruling jm_owner_judge(const NamedFrame *frame)
 {
     meet(frame);
-    Word role = 0, code = 0;
-    const RoleId its_role = next_rule(ROLE_RULES, frame->function, &role) + 1;
-    const Word place = next_rule(CODE_RULES, frame->function, &code);
-    return (Ruling){.owners = owners_of(frame->function),
-                    .role = its_role,
-                    .code = place < 0 ? CODE_UNSAID : ((Rule *)jm_array_at(rules[CODE_RULES], place))->code};
+    Word role = 0, code = 0, number = 0, place;
+    Ruling ruling = {.role = next_rule(ROLE_RULES, frame->function, &role) + 1};
+    if ((place = next_rule(CODE_RULES, frame->function, &code)) >= 0)
+        ruling.code = ((Rule *)jm_array_at(rules[CODE_RULES], place))->code;
+    // The first rule for each of host, device and driver decides.
+    Bool is_decided[N_OWNED] = {False};
+    UInt n_left = N_OWNED;
+    while (n_left && (place = next_rule(OWNER_RULES, frame->function, &number)) >= 0) {
+        const Rule *rule = jm_array_at(rules[OWNER_RULES], place);
+        for (Owned owned = 0; owned < N_OWNED; owned++)
+            if (rule->applies[owned] && !is_decided[owned]) {
+                ruling.owners[owned] = rule->owner;
+                is_decided[owned] = True;
+                n_left--;
+            }
+    }
+    return ruling;
 }
 
 OwnerId jm_owner_claimant(OwnerId owner, Cause cause)

@@ -33,12 +33,8 @@ enum {
 // with file, line and correction.
 void jm_owner_init(const HChar *extra_rules_file);
 
-// A frame's owner of host memory, of device memory, and of memory that the driver commits below the API.
-typedef struct {
-    OwnerId host;
-    OwnerId device;
-    OwnerId driver;
-} FrameOwners;
+// A frame has an owner of host memory, of device memory, and of memory that the driver commits below the API.
+typedef enum { OWNS_HOST, OWNS_DEVICE, OWNS_DRIVER, N_OWNED } Owned;
 
 // Training roles of tensors (parameter, gradient, …), from rules of the same kind. Unlike with owners, the first *rule*
 // to match any frame of the stack decides, not the first frame: a copy to the device is an input, but a parameter if
@@ -71,9 +67,9 @@ typedef struct {
 } NamedFrame;
 
 typedef struct {
-    FrameOwners owners;
     RoleId role;
-    Code code;
+    OwnerId owners[N_OWNED]; // JM_OWNER_NONE: the caller decides
+    UChar code;              // a Code
 } Ruling;
 
 // Applies the rules to a frame.

@@ -360,10 +360,10 @@ NodeId jm_stack_push_mapped(NodeId node, const HChar *path, Bool is_object)
 // ---- owners and roles ----------------------------------------------------------------------------------------
 
 // Skip frames without an owner: their callers decide.
-static OwnerId first_owner(NodeId node, OwnerId (*of_frame)(FrameId frame))
+static OwnerId first_owner(NodeId node, Owned owned)
 {
     while (node) {
-        OwnerId owner = of_frame(take_frame(&node));
+        OwnerId owner = jm_symbol_ruling(take_frame(&node))->owners[owned];
         if (owner != JM_OWNER_NONE)
             return owner;
     }
@@ -376,7 +376,7 @@ static Cause cause_of(NodeId node)
     Bool is_main = False;   // user code if no Python frame follows
     Bool is_loaded = False; // memory taken while a library loads is never the user's
     while (node) {
-        switch (jm_symbol_code(take_frame(&node))) {
+        switch ((Code)jm_symbol_ruling(take_frame(&node))->code) {
         case CODE_OWN:
             return is_loaded ? CAUSE_UNSAID : CAUSE_OWN;
         case CODE_IMPORT:
@@ -397,9 +397,9 @@ static Cause cause_of(NodeId node)
     return is_main && !is_loaded ? CAUSE_OWN : CAUSE_UNSAID;
 }
 
-static OwnerId owner_of(NodeId node, OwnerId (*of_frame)(FrameId frame))
+static OwnerId owner_of(NodeId node, Owned owned)
 {
-    OwnerId owner = first_owner(node, of_frame);
+    OwnerId owner = first_owner(node, owned);
     Bool can_be_claimed = False;
     for (Cause cause = CAUSE_OWN; cause < N_CAUSES; cause++)
         can_be_claimed |= jm_owner_claimant(owner, cause) != JM_OWNER_NONE;
@@ -409,24 +409,24 @@ static OwnerId owner_of(NodeId node, OwnerId (*of_frame)(FrameId frame))
 
 OwnerId jm_stack_host_owner(NodeId node)
 {
-    return owner_of(node, jm_symbol_host_owner);
+    return owner_of(node, OWNS_HOST);
 }
 
 OwnerId jm_stack_driver_owner(NodeId node)
 {
-    return owner_of(node, jm_symbol_driver_owner);
+    return owner_of(node, OWNS_DRIVER);
 }
 
 OwnerId jm_stack_device_owner(NodeId node)
 {
-    return owner_of(node, jm_symbol_device_owner);
+    return owner_of(node, OWNS_DEVICE);
 }
 
 RoleId jm_stack_role(NodeId node)
 {
     RoleId first = 0; // a smaller role id has precedence
     while (node) {
-        RoleId role = jm_symbol_role(take_frame(&node));
+        RoleId role = jm_symbol_ruling(take_frame(&node))->role;
         if (role && (!first || role < first))
             first = role;
     }
@@ -436,7 +436,7 @@ RoleId jm_stack_role(NodeId node)
 Bool jm_stack_has_role(NodeId node, RoleId role)
 {
     while (node) {
-        RoleId of_frame = jm_symbol_role(take_frame(&node));
+        RoleId of_frame = jm_symbol_ruling(take_frame(&node))->role;
         if (of_frame && (of_frame == role || jm_text_equal(jm_role_name(of_frame), jm_role_name(role))))
             return True;
     }

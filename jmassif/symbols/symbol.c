@@ -24,9 +24,7 @@ typedef struct {
     UInt line;
     Addr start; // identifies a function without a name; else 0
     HChar type;
-    FrameOwners owners;
-    RoleId role;
-    UChar code; // a Code (owner.h)
+    Ruling ruling;
 } Frame;
 
 typedef struct {
@@ -108,11 +106,8 @@ static FrameId intern_frame(HChar type, const HChar *function, const HChar *obje
     }
     jm_index_put(&frame_index, slot, id);
     const NamedFrame named = {type, type == 'p' ? file : object, soname, function};
-    const Ruling ruling = jm_owner_judge(&named);
-    fresh->owners = ruling.owners;
-    fresh->role = ruling.role;
-    fresh->code = ruling.code;
-    Bool is_own = fresh->code == CODE_OWN || fresh->code == CODE_MAIN;
+    fresh->ruling = jm_owner_judge(&named);
+    Bool is_own = fresh->ruling.code == CODE_OWN || fresh->ruling.code == CODE_MAIN;
     jm_trace_frame(id, type, fresh->function, fresh->object, fresh->file, line, fresh->start ? fresh->start : ip);
     if (type == 'p' && is_own)
         jm_source_seen(file, fresh->file);
@@ -223,27 +218,9 @@ FrameId jm_symbol_thread_frame(UInt number)
     return id;
 }
 
-OwnerId jm_symbol_host_owner(FrameId frame)
+const Ruling *jm_symbol_ruling(FrameId frame)
 {
-    return frame_at(frame)->owners.host;
-}
-OwnerId jm_symbol_device_owner(FrameId frame)
-{
-    return frame_at(frame)->owners.device;
-}
-OwnerId jm_symbol_driver_owner(FrameId frame)
-{
-    return frame_at(frame)->owners.driver;
-}
-
-RoleId jm_symbol_role(FrameId frame)
-{
-    return frame_at(frame)->role;
-}
-
-Code jm_symbol_code(FrameId frame)
-{
-    return frame_at(frame)->code;
+    return &frame_at(frame)->ruling;
 }
 
 Preload jm_preloads[JM_N_PRELOADS];

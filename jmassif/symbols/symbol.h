@@ -58,12 +58,8 @@ FrameId jm_symbol_mapped_frame(const HChar *path, Bool is_object);
 // A new frame for a thread, by its number; 0 for all threads that share one.
 FrameId jm_symbol_thread_frame(UInt number);
 
-// The owner that the rules give to a frame, or JM_OWNER_NONE.
-OwnerId jm_symbol_host_owner(FrameId frame);
-OwnerId jm_symbol_device_owner(FrameId frame);
-OwnerId jm_symbol_driver_owner(FrameId frame);
-RoleId jm_symbol_role(FrameId frame);
-Code jm_symbol_code(FrameId frame);
+// What the rules of owners say of a frame.
+const Ruling *jm_symbol_ruling(FrameId frame);
 
 // Record an executable mapping. A mapped file becomes an object, written to the trace by a later
 // jm_symbol_tell_objects(): the core reads soname and symbols only after the last of a file's mappings, and for some
