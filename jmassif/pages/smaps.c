@@ -23,33 +23,24 @@ static Addr hexadecimal(const HChar **at)
     return value;
 }
 
+// Lines that count, by what they add to.
 static void read_line(const HChar *line, Vma *vma)
 {
+    static const struct {
+        const HChar *label;
+        Bool resident, shared, swapped;
+    } labels[] = {{"Rss", True, False, False},
+                  {"Pss", False, True, False},
+                  {"SwapPss", False, False, True},
+                  {"Shared_Hugetlb", True, True, False},
+                  {"Private_Hugetlb", True, True, False}};
     ULong bytes;
-    switch (line[0]) {
-    case 'R':
-        if (jm_text_labelled_bytes(line, "Rss", &bytes))
-            vma->resident += bytes;
-        break;
-    case 'P':
-        if (jm_text_labelled_bytes(line, "Pss", &bytes)) {
-            vma->shared += bytes;
-        } else if (jm_text_labelled_bytes(line, "Private_Hugetlb", &bytes)) {
-            vma->resident += bytes;
-            vma->shared += bytes;
+    for (UInt i = 0; i < sizeof labels / sizeof *labels; i++)
+        if (jm_text_labelled_bytes(line, labels[i].label, &bytes)) {
+            vma->resident += labels[i].resident ? bytes : 0;
+            vma->shared += labels[i].shared ? bytes : 0;
+            vma->swapped += labels[i].swapped ? bytes : 0;
         }
-        break;
-    case 'S':
-        if (jm_text_labelled_bytes(line, "SwapPss", &bytes)) {
-            vma->swapped = bytes;
-        } else if (jm_text_labelled_bytes(line, "Shared_Hugetlb", &bytes)) {
-            vma->resident += bytes;
-            vma->shared += bytes;
-        }
-        break;
-    default:
-        break;
-    }
 }
 
 typedef struct {

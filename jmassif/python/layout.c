@@ -12,33 +12,29 @@
 #include "base/libc.h"
 
 // clang-format off
+#define CODE_3_6 .code_firstlineno = 36, .code_filename = 96, .code_name = 104, .code_plain_name = 104, .code_lines = 112, \
+     .code_bytes = 40, .string_ascii = 48, .string_compact = 72
+#define CODE_3_8 .code_firstlineno = 40, .code_filename = 104, .code_name = 112, .code_plain_name = 112, .code_lines = 120, \
+     .code_bytes = 48, .string_ascii = 48, .string_compact = 72
+#define CODE_3_12 .code_firstlineno = 68, .code_filename = 112, .code_name = 128, .code_plain_name = 120, .code_lines = 136, \
+     .string_ascii = 40, .string_compact = 56
 static const PythonLayout layouts[] = {
     {.version = 0x306, .chain = CHAIN_FRAME_OBJECTS, .lines = LINES_LNOTAB, .interpreter_threads = 8,
      .thread_next = 8, .thread_interpreter = 16, .thread_id = 152, .thread_frame = 24,
-     .frame_code = 32, .frame_previous = 24, .frame_instruction = 120,
-     .code_firstlineno = 36, .code_filename = 96, .code_name = 104, .code_plain_name = 104, .code_lines = 112, .code_bytes = 40,
-     .string_ascii = 48, .string_compact = 72},
+     .frame_code = 32, .frame_previous = 24, .frame_instruction = 120, CODE_3_6},
     {.version = 0x307, .chain = CHAIN_FRAME_OBJECTS, .lines = LINES_LNOTAB, .interpreters_head = 24, .interpreter_threads = 8,
      .thread_next = 8, .thread_interpreter = 16, .thread_id = 176, .thread_frame = 24,
-     .frame_code = 32, .frame_previous = 24, .frame_instruction = 104,
-     .code_firstlineno = 36, .code_filename = 96, .code_name = 104, .code_plain_name = 104, .code_lines = 112, .code_bytes = 40,
-     .string_ascii = 48, .string_compact = 72},
+     .frame_code = 32, .frame_previous = 24, .frame_instruction = 104, CODE_3_6},
     {.version = 0x308, .chain = CHAIN_FRAME_OBJECTS, .lines = LINES_LNOTAB, .interpreters_head = 32,
      .interpreter_threads = 8, .thread_next = 8, .thread_interpreter = 16, .thread_id = 176, .thread_frame = 24,
-     .frame_code = 32, .frame_previous = 24, .frame_instruction = 104,
-     .code_firstlineno = 40, .code_filename = 104, .code_name = 112, .code_plain_name = 112, .code_lines = 120, .code_bytes = 48,
-     .string_ascii = 48, .string_compact = 72},
+     .frame_code = 32, .frame_previous = 24, .frame_instruction = 104, CODE_3_8},
     {.version = 0x309, .chain = CHAIN_FRAME_OBJECTS, .lines = LINES_LNOTAB, .interpreters_head = 32,
      .interpreter_threads = 8, .thread_next = 8, .thread_interpreter = 16, .thread_id = 176, .thread_frame = 24,
-     .frame_code = 32, .frame_previous = 24, .frame_instruction = 104,
-     .code_firstlineno = 40, .code_filename = 104, .code_name = 112, .code_plain_name = 112, .code_lines = 120, .code_bytes = 48,
-     .string_ascii = 48, .string_compact = 72},
+     .frame_code = 32, .frame_previous = 24, .frame_instruction = 104, CODE_3_8},
     {.version = 0x30a, .chain = CHAIN_FRAME_OBJECTS, .lines = LINES_3_10, .interpreters_head = 32,
      .interpreter_threads = 8, .thread_next = 8, .thread_interpreter = 16, .thread_id = 176, .thread_frame = 24,
      .thread_cframe = 48, .root_cframe = 264, .cframe_previous = 8,
-     .frame_code = 32, .frame_previous = 24, .frame_instruction = 96,
-     .code_firstlineno = 40, .code_filename = 104, .code_name = 112, .code_plain_name = 112, .code_lines = 120, .code_bytes = 48,
-     .string_ascii = 48, .string_compact = 72},
+     .frame_code = 32, .frame_previous = 24, .frame_instruction = 96, CODE_3_8},
     {.version = 0x30b, .chain = CHAIN_CFRAME_ENTRY, .lines = LINES_3_11, .interpreters_head = 40,
      .interpreter_threads = 16, .thread_next = 8, .thread_interpreter = 16, .thread_id = 152, .thread_frame = 56,
      .thread_cframe = 56, .root_cframe = 336, .cframe_frame = 8, .cframe_previous = 16,
@@ -48,27 +44,19 @@ static const PythonLayout layouts[] = {
     {.version = 0x30c, .chain = CHAIN_CFRAME_SHIM, .lines = LINES_3_11, .interpreters_head = 40,
      .interpreter_threads = 72, .thread_next = 8, .thread_interpreter = 16, .thread_id = 136, .thread_frame = 56,
      .cframe_frame = 0, .cframe_previous = 8,
-     .frame_code = 0, .frame_previous = 8, .frame_instruction = 56, .frame_owner = 70, .first_shim_owner = 3,
-     .code_firstlineno = 68, .code_filename = 112, .code_name = 128, .code_plain_name = 120, .code_lines = 136, .code_bytes = 192,
-     .string_ascii = 40, .string_compact = 56},
+     .frame_code = 0, .frame_previous = 8, .frame_instruction = 56, .frame_owner = 70, .first_shim_owner = 3, CODE_3_12, .code_bytes = 192},
     {.version = 0x30d, .chain = CHAIN_SHIM, .lines = LINES_3_11, .interpreters_head = 632,
      .interpreter_next = 7264, .interpreter_threads = 7344,
      .thread_next = 8, .thread_interpreter = 16, .thread_id = 152, .thread_frame = 72,
-     .frame_code = 0, .frame_previous = 8, .frame_instruction = 56, .frame_owner = 70, .first_shim_owner = 3,
-     .code_firstlineno = 68, .code_filename = 112, .code_name = 128, .code_plain_name = 120, .code_lines = 136, .code_bytes = 200,
-     .string_ascii = 40, .string_compact = 56},
+     .frame_code = 0, .frame_previous = 8, .frame_instruction = 56, .frame_owner = 70, .first_shim_owner = 3, CODE_3_12, .code_bytes = 200},
     {.version = 0x30e, .chain = CHAIN_SHIM, .lines = LINES_3_11, .interpreters_head = 808,
      .interpreter_next = 7272, .interpreter_threads = 7344,
      .thread_next = 8, .thread_interpreter = 16, .thread_id = 152, .thread_frame = 72,
-     .frame_code = 0, .frame_previous = 8, .frame_instruction = 56, .frame_owner = 74, .first_shim_owner = 3,
-     .code_firstlineno = 68, .code_filename = 112, .code_name = 128, .code_plain_name = 120, .code_lines = 136, .code_bytes = 208,
-     .string_ascii = 40, .string_compact = 56},
+     .frame_code = 0, .frame_previous = 8, .frame_instruction = 56, .frame_owner = 74, .first_shim_owner = 3, CODE_3_12, .code_bytes = 208},
     {.version = 0x30f, .chain = CHAIN_SHIM, .lines = LINES_3_11, .interpreters_head = 936,
      .interpreter_next = 7264, .interpreter_threads = 7336,
      .thread_next = 8, .thread_interpreter = 16, .thread_id = 176, .thread_frame = 72, .thread_base = 80,
-     .frame_code = 0, .frame_previous = 8, .frame_instruction = 56, .frame_owner = 74, .first_shim_owner = 3,
-     .code_firstlineno = 68, .code_filename = 112, .code_name = 128, .code_plain_name = 120, .code_lines = 136, .code_bytes = 208,
-     .string_ascii = 40, .string_compact = 56},
+     .frame_code = 0, .frame_previous = 8, .frame_instruction = 56, .frame_owner = 74, .first_shim_owner = 3, CODE_3_12, .code_bytes = 208},
 };
 // clang-format on
 
