@@ -178,7 +178,7 @@ void jm_device_block_become_segment(DeviceBlock *b)
     jm_ledger_move(memory.account, cache, b->bytes, b->born);
     jm_block_taken_back(&memory);
     memory.account = b->account = cache;
-    jm_block_handed_out(&memory);
+    jm_block_handed_out(&memory, jm_clock_now());
     if (is_cached(b))
         cached_bytes += b->bytes;
 }

@@ -97,7 +97,7 @@ static void died(ThreadId tid, Addr address, const Block *block, AccountId accou
 }
 
 // Drops a custom block that was never freed: its address is allocated again, so its end was not announced.
-static void forget_stale(ThreadId tid, Addr address)
+static inline void forget_stale(ThreadId tid, Addr address)
 {
     Block stale;
     if (jm_blocks_take_custom(address, &stale))

@@ -58,9 +58,9 @@ static const HChar *stacks_role(NodeId node)
 static AccountId find_or_open(NodeId node, Kind kind, OwnerId owner)
 {
     const Bool is_known = node <= newest;
-    UInt *slot =
-        JM_INDEX_FIND(&account_index, key_hash(node, kind, owner), id,
-                      is_known && jm_ledger_is(id, node, kind) && key_owner(kind, jm_ledger_owner(id)) == owner);
+    UInt *slot = JM_INDEX_FIND(&account_index, key_hash(node, kind, owner), id,
+                               is_known && jm_ledger_is(id, node, kind) &&
+                                   (owner == STACKS_OWN || jm_ledger_owner(id) == owner));
     if (*slot)
         return *slot;
     if (owner == STACKS_OWN)

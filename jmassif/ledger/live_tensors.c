@@ -30,7 +30,7 @@ typedef struct LiveTensor {
     struct LiveTensor *newer, *older; // list of tensors that wait for the end of a pass
 } LiveTensor;
 
-static Map tensors = JM_MAP("jm.live_tensors");
+Map jm_live_tensors = JM_MAP("jm.live_tensors");
 static LiveTensor *newest_waiting;
 static ULong n_created;
 
@@ -101,24 +101,24 @@ static void settle_at(ThreadId tid)
 // Finds a tensor, but not another block at its address.
 static LiveTensor *find_created(Addr address, AccountId created_as)
 {
-    LiveTensor *t = jm_account_is_tensor(created_as) ? jm_map_find(&tensors, address) : NULL;
+    LiveTensor *t = jm_account_is_tensor(created_as) ? jm_map_find(&jm_live_tensors, address) : NULL;
     return t && t->created_as == created_as ? t : NULL;
 }
 
-static void drop(LiveTensor *t)
+static AccountId drop(LiveTensor *t)
 {
+    AccountId account = t->account;
     wait_no_more(t);
-    host_free(jm_map_remove(&tensors, t->key));
+    host_free(jm_map_remove(&jm_live_tensors, t->key));
+    return account;
 }
 
 void jm_live_tensor_begin(Addr address, ULong bytes, AccountId created_as, Bool is_traced)
 {
-    if (!jm_account_is_tensor(created_as))
-        return;
     UInt node = jm_ledger_key(created_as).node;
     if (newest_waiting)
         settle(node);
-    LiveTensor *t = jm_map_find(&tensors, address);
+    LiveTensor *t = jm_map_find(&jm_live_tensors, address);
     if (t) { // of another kind of memory: its source will debit the account at its creation
         move_to(t, t->created_as);
         drop(t);
@@ -130,7 +130,7 @@ void jm_live_tensor_begin(Addr address, ULong bytes, AccountId created_as, Bool 
     t->created_as = t->account = created_as;
     t->rule = jm_stack_role(node);
     t->is_traced = is_traced;
-    jm_map_add(&tensors, t);
+    jm_map_add(&jm_live_tensors, t);
     n_created++;
     if (jm_role_is_survivors(t->rule))
         wait_for_end(t);
@@ -145,19 +145,17 @@ AccountId jm_live_tensor_account(Addr address, AccountId created_as)
 AccountId jm_live_tensor_forget(Addr address, AccountId created_as)
 {
     LiveTensor *t = find_created(address, created_as);
-    if (!t)
-        return created_as;
-    AccountId account = t->account;
-    drop(t);
-    return account;
+    return t ? drop(t) : created_as;
 }
 
-AccountId jm_live_tensor_end(ThreadId tid, Addr address, AccountId created_as)
+AccountId jm_live_tensor_ended(ThreadId tid, Addr address, AccountId created_as)
 {
-    const LiveTensor *t = find_created(address, created_as);
-    if (t && t->is_waiting)
+    LiveTensor *t = find_created(address, created_as);
+    if (!t)
+        return created_as;
+    if (t->is_waiting)
         settle_at(tid);
-    return jm_live_tensor_forget(address, created_as);
+    return drop(t);
 }
 
 void jm_live_tensors_settle(ThreadId tid)
@@ -173,11 +171,6 @@ void jm_live_tensors_settle_all(void)
 
 // ---- roles observed on the program's objects -----------------------------------------------------------------
 
-UInt jm_live_tensors_n(void)
-{
-    return jm_map_n(&tensors);
-}
-
 ULong jm_live_tensors_n_created(void)
 {
     return n_created;
@@ -188,13 +181,13 @@ static const HChar *const observed_names[] = {
 
 void jm_live_tensors_observe_begin(void)
 {
-    for (LiveTensor *t = NULL; (t = jm_map_next(&tensors, t));)
+    for (LiveTensor *t = NULL; (t = jm_map_next(&jm_live_tensors, t));)
         t->observed = OBSERVED_NOTHING;
 }
 
 Bool jm_live_tensor_observed(Addr address, ObservedRole role)
 {
-    LiveTensor *t = address ? jm_map_find(&tensors, address) : NULL;
+    LiveTensor *t = address ? jm_map_find(&jm_live_tensors, address) : NULL;
     if (t && t->observed < role)
         t->observed = role;
     return t != NULL;
@@ -226,7 +219,7 @@ static void decide(LiveTensor *t, UInt complete)
 
 void jm_live_tensors_observe_end(UInt complete)
 {
-    for (LiveTensor *t = NULL; (t = jm_map_next(&tensors, t));)
+    for (LiveTensor *t = NULL; (t = jm_map_next(&jm_live_tensors, t));)
         decide(t, complete);
 }
 

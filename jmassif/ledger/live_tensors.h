@@ -15,14 +15,28 @@
 #ifndef JM_LIVE_TENSORS_H
 #define JM_LIVE_TENSORS_H
 
-#include "ledger/ledger.h"
+#include "base/map.h"
+#include "ledger/account.h"
+
+extern Map jm_live_tensors; // by address; here for jm_live_tensor_end, which every free calls
+
+static inline UInt jm_live_tensors_n(void)
+{
+    return jm_map_n(&jm_live_tensors);
+}
 
 // Call after a tensor's block was credited to an account. `is_traced`: its allocation has a record in the trace.
 void jm_live_tensor_begin(Addr address, ULong bytes, AccountId created_as, Bool is_traced);
 
-// Ends a tensor before its block is debited, and returns its account, which this may change. A block that is no tensor
-// keeps `created_as`.
-AccountId jm_live_tensor_end(ThreadId tid, Addr address, AccountId created_as);
+// Ends a tensor before its block is debited, and returns its account, which this may change.
+AccountId jm_live_tensor_ended(ThreadId tid, Addr address, AccountId created_as);
+
+// The same for any block: one that is no tensor keeps `created_as`.
+static inline AccountId jm_live_tensor_end(ThreadId tid, Addr address, AccountId created_as)
+{
+    return jm_live_tensors_n() && jm_account_is_tensor(created_as) ? jm_live_tensor_ended(tid, address, created_as)
+                                                                   : created_as;
+}
 
 // The same, but does not inspect the thread's stack.
 AccountId jm_live_tensor_forget(Addr address, AccountId created_as);
@@ -37,7 +51,6 @@ void jm_live_tensors_settle(ThreadId tid);
 // Ends all passes, at the end of the program.
 void jm_live_tensors_settle_all(void);
 
-UInt jm_live_tensors_n(void);
 ULong jm_live_tensors_n_created(void); // so far
 
 // Role of a block as observed on an object. If several apply, the last of these wins.

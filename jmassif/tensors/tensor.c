@@ -4,6 +4,7 @@
 // mapped one after another, so it is a list of parts.
 
 #include "tensors/tensor.h"
+#include "base/clock.h"
 #include "base/map.h"
 #include "base/stats.h"
 #include "calls/scope.h"
@@ -125,7 +126,7 @@ static void take(ThreadId tid, Tensor *t)
     t->account = jm_account_handed_out(node, t->parts[0].segment->kind);
     hold_parts(t, t->account);
     MemoryBlock memory = as_memory(t, t->account);
-    jm_block_handed_out(&memory);
+    jm_block_handed_out(&memory, jm_clock_now());
 }
 
 // The parts are back in their segments.
