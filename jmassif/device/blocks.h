@@ -29,7 +29,7 @@ typedef struct DeviceBlock {
     Carve *made_of; // its pieces of driver memory
     ULong made;     // bytes of these; the rest is credited directly
     ULong born;     // jm_ledger_n_changes() when it was credited
-    ULong carved;   // bytes of tensors in it (tensor.c); its account has the rest
+    ULong carved;   // bytes of tensors in it (tensors/tensor.c); its account has the rest
 } DeviceBlock;
 
 // Opens a block on the account of the thread's current stack, in the ledger and the trace. A block with the same key
