@@ -22,7 +22,7 @@ function columnsOf(page: Page, rows: Row[], totalOf: (row: Row) => Row['sum']) {
     if (at.end >= 0) {
         const atEnd = run.sums('line', at.end);
         const left = (row: Row) => row.members.reduce((bytes, line) => bytes + total(atEnd[line]), 0);
-        columns.push({ head: 'at exit', as: 'growth', value: left });
+        columns.push({ head: 'at exit', as: 'bytes', value: left });
     }
     columns.push({ head: 'function', value: (row) => lines.function[row.index] ?? '' });
     if (lines.source.some((text) => text)) {
