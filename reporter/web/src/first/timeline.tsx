@@ -51,7 +51,7 @@ function Values({ page, side, dimension, list, focus, setFocus }: TableProps) {
     return (
         <table class="values">
             <caption>
-                At {time(run.moments[moment].time, run.head.unit)}, by {dimension === 'line' ? 'Python line' : dimension}
+                At {run.label(moment).split(', ').at(-1)}, by {dimension === 'line' ? 'Python line' : dimension}
             </caption>
             <tbody>
                 {rows.map(({ name, colour, held, before }) => (
