@@ -679,10 +679,13 @@ def test_the_call_tree_is_walked_and_enlarged_with_the_keyboard(training: Page) 
     """Two steps down, enlarged, and back to the whole."""
 
     def pressed(*keys: str) -> List[str]:
-        script = f"""(() => {{
+        script = f"""(async () => {{
             const flame = document.querySelector('.flame');
             flame.focus();
-            for (const key of {[*keys]}) flame.dispatchEvent(new KeyboardEvent('keydown', {{ key }}));
+            for (const key of {[*keys]}) {{
+                flame.dispatchEvent(new KeyboardEvent('keydown', {{ key }}));
+                await new Promise((done) => setTimeout(done));
+            }}
             return [document.querySelector('.flame-detail').textContent, document.querySelector('#calls .tools button').disabled];
         }})()"""
         return ["evaluate", script]
