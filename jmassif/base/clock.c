@@ -23,11 +23,6 @@ static ULong kernel_ms(UInt clock)
     return (ULong)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-static ULong monotonic_ms(void)
-{
-    return kernel_ms(CLOCK_MONOTONIC);
-}
-
 // Ask the kernel at most READS_PER_MS times per millisecond; in between, the processor's counter shows that too little
 // time has passed. The counter's rate is measured against the kernel's clock, once MS_FOR_ITS_SPEED have passed since
 // the start. Until then, and without a counter, every reading asks the kernel.
@@ -70,7 +65,7 @@ static inline ULong counter(void)
 void jm_clock_init(void)
 {
     start_unix_ms = kernel_ms(CLOCK_REALTIME);
-    start_ms = monotonic_ms();
+    start_ms = kernel_ms(CLOCK_MONOTONIC);
     start_count = counter();
 }
 
@@ -79,7 +74,7 @@ ULong jm_clock_ms(void)
     ULong count = counter();
     // A counter that went back, on another processor, gives a huge difference and asks the kernel.
     if (count - read_count >= counts_between_reads) {
-        read_ms = monotonic_ms() - start_ms;
+        read_ms = kernel_ms(CLOCK_MONOTONIC) - start_ms;
         read_count = count;
         ULong per_ms = read_ms >= MS_FOR_ITS_SPEED && !is_counter_forbidden ? (count - start_count) / read_ms : 0;
         counts_between_reads = per_ms <= MAX_COUNTS_PER_MS ? per_ms / READS_PER_MS : 0;

@@ -51,7 +51,7 @@ DriverMemory *jm_driver_memory_commit(ThreadId tid, Kind kind, ULong bytes)
 {
     Bool ignored;
     NodeId node = jm_scope_capture(tid, &ignored);
-    OwnerId owner = jm_stack_driver_owner(node);
+    OwnerId owner = jm_stack_owner(node, OWNS_DRIVER);
     DriverMemory *m = host_alloc_zeroed("jm.driver.memory", 1, sizeof *m);
     m->account = ignored ? 0 : jm_account_owned(node, kind, owner);
     m->kind = kind;

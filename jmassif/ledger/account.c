@@ -64,7 +64,7 @@ static AccountId find_or_open(NodeId node, Kind kind, OwnerId owner)
     if (*slot)
         return *slot;
     if (owner == STACKS_OWN)
-        owner = jm_stack_host_owner(node);
+        owner = jm_stack_owner(node, OWNS_HOST);
     newest = is_known ? newest : node;
     AccountId id = jm_index_put(&account_index, slot, jm_ledger_open(node, kind, owner));
     n_own += jm_text_equal(jm_owner_group(owner), "yours");
@@ -128,10 +128,10 @@ AccountId jm_account(NodeId node, Kind kind)
 {
     if (kind == KIND_HEAP)
         return find_or_open(node, kind, STACKS_OWN);
-    OwnerId owner = jm_kind_side(kind) == SIDE_HOST ? jm_stack_host_owner(node) : jm_stack_device_owner(node);
+    OwnerId owner = jm_stack_owner(node, jm_kind_side(kind) == SIDE_HOST ? OWNS_HOST : OWNS_DEVICE);
     // Pinned memory is host memory, but its owner follows the rules for device memory.
     if (kind == KIND_PINNED)
-        owner = jm_stack_device_owner(node);
+        owner = jm_stack_owner(node, OWNS_DEVICE);
     // With the driver's pool as the cache, or no cache, a framework hands out each allocation at once.
     if ((kind == KIND_POOL || is_uncached) && owner == JM_OWNER_CACHE)
         return jm_account_handed_out(node, kind);

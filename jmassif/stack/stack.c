@@ -397,7 +397,7 @@ static Cause cause_of(NodeId node)
     return is_main && !is_loaded ? CAUSE_OWN : CAUSE_UNSAID;
 }
 
-static OwnerId owner_of(NodeId node, Owned owned)
+OwnerId jm_stack_owner(NodeId node, Owned owned)
 {
     OwnerId owner = first_owner(node, owned);
     Bool can_be_claimed = False;
@@ -405,21 +405,6 @@ static OwnerId owner_of(NodeId node, Owned owned)
         can_be_claimed |= jm_owner_claimant(owner, cause) != JM_OWNER_NONE;
     OwnerId claimant = can_be_claimed ? jm_owner_claimant(owner, cause_of(node)) : JM_OWNER_NONE;
     return claimant != JM_OWNER_NONE ? claimant : owner;
-}
-
-OwnerId jm_stack_host_owner(NodeId node)
-{
-    return owner_of(node, OWNS_HOST);
-}
-
-OwnerId jm_stack_driver_owner(NodeId node)
-{
-    return owner_of(node, OWNS_DRIVER);
-}
-
-OwnerId jm_stack_device_owner(NodeId node)
-{
-    return owner_of(node, OWNS_DEVICE);
 }
 
 RoleId jm_stack_role(NodeId node)

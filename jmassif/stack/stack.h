@@ -30,9 +30,7 @@ void jm_stack_capture_base(ThreadId tid, const StackBase *outer, StackBase *base
 // The stack with the mapped file as its innermost frame.
 NodeId jm_stack_push_mapped(NodeId node, const HChar *path, Bool is_object);
 
-OwnerId jm_stack_host_owner(NodeId node);
-OwnerId jm_stack_device_owner(NodeId node);
-OwnerId jm_stack_driver_owner(NodeId node); // for memory committed below the API
+OwnerId jm_stack_owner(NodeId node, Owned owned);
 RoleId jm_stack_role(NodeId node);
 
 // True if a frame's rule names the same role.
