@@ -144,7 +144,7 @@ def test_a_run_that_died_of_a_failure_is_shown_at_that_moment(tmp_path: Path) ->
         tabs=False,
     )
     assert "OUT OF MEMORY" in alarm and alarm.endswith("Details")
-    assert chosen.startswith(f"snapshot {report.moment.snapshot}, ") and "at the failure" in caption
+    assert chosen.startswith("failure, ") and "at the failure" in caption
 
 
 def test_every_figure_follows_the_moment_and_sentences_say_theirs(training: Page) -> None:
@@ -239,8 +239,8 @@ def test_the_headline_is_read_within_a_second_on_a_slow_machine(real: Page) -> N
     best = 1e9
     for _ in range(10):
         visited = visit(real.path, ["evaluate", "window.painted"], before=PAINTED, tabs=False, throttle=4)
-        assert visited.trouble == [] and visited.results[0]
-        best = min(best, max(visited.results[0]))
+        assert visited.trouble == []
+        best = min(best, max(visited.results[0], default=best))  # the browser may not have said when it painted
         if best <= 1000:
             break
     print(f"\nheadline on the screen after {best:.0f} ms")

@@ -26,8 +26,6 @@ VIEWS = (
     "calls",
     "owners",
     "lines",
-    "libraries",
-    "roles",
     "device",
     "lives",
     "blocks",
@@ -47,10 +45,10 @@ def test_the_page_of_a_large_trace(trace: Path, tmp_path: Path) -> None:  # noqa
     steps: List[List[Any]] = [["evaluate", TREE]]
     for view in VIEWS:
         steps += [
-            ["evaluate", f"document.getElementById('{view}').scrollIntoView()"],
+            ["evaluate", f"document.querySelector('#{view}').scrollIntoView()"],
             ["delay", "[aria-label='Previous snapshot']"],
         ]
-    steps += [["evaluate", "document.getElementById('timeline').scrollIntoView()"]]
+    steps += [["evaluate", "document.querySelector('#timeline').scrollIntoView()"]]
     steps += [["delay", "#timeline .u-over", {"position": {"x": x, "y": 60}}] for x in (900, 300, 600)]
     steps += [["delay", "#timeline .u-over", {"position": {"x": 500, "y": 60}, "modifiers": ["Shift"]}]]
     visited = visit(page, *steps)

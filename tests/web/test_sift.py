@@ -69,7 +69,8 @@ def fixture_parts(page: Path) -> Seen:
     figures = [
         OWNERS,
         ["text", "#headline .size"],
-        ["evaluate", "document.querySelector('.flame').tree?.now ?? 0"],
+        ["click", "#tab-flame-graph"],
+        ["evaluate", "document.querySelector('.flame')?.tree?.now ?? 0"],
         ["count", "#blocks tbody tr.choosable"],
     ]
     return look_once(page, {f"{only} {but}": sifted(only, but) + figures for only, but, _ in PARTS})
@@ -77,7 +78,7 @@ def fixture_parts(page: Path) -> Seen:
 
 @pytest.mark.parametrize("only, but, held", PARTS)
 def test_a_part_holds_what_its_accounts_hold(parts: Seen, only: str, but: str, held: Any) -> None:
-    *_, rows, said, tree, blocks = parts[f"{only} {but}"]
+    *_, rows, said, _, tree, blocks = parts[f"{only} {but}"]
     assert {k: v for k, v in by_owner(rows).items() if isinstance(v, int)} == held
     assert tree == held.get("total", 0)
     assert "of 11.0 MiB shown" in said or not (only or but)

@@ -193,7 +193,7 @@ export class Run {
     /** Label of a moment: "peak, 2.61 s". A failure has its own time, shortly before that of its snapshot. */
     label(index: number) {
         const failure = this.head.reports?.find(({ name }) => name === 'the failure');
-        if (failure?.moment === index) return `failure, ${failure.when}`;
+        if (failure?.moment === index) return `failure, ${failure.when.split(', ').at(-1)}`;
         return `${this.moments[index].name}, ${time(this.moments[index].time, this.head.unit)}`;
     }
 
