@@ -26,10 +26,10 @@ typedef struct {
     const HChar *objects;   // globs joined by |; they match paths of Python files if is_python
     const HChar *functions; // globs joined by |
     Bool is_python;
-    // Of owner rules. JM_OWNER_NONE: pass the frame over.
+    // Fields of owner rules; JM_OWNER_NONE passes the frame over.
     OwnerId owner;
     Bool applies[N_OWNED];
-    // Of role rules.
+    // Fields of role rules.
     const HChar *role;
     Bool is_survivors;
     Code code; // of code rules

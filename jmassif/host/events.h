@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// What a host reports of the program (recorder.c). Events come one at a time; blocks of malloc have an interface of
-// their own, heap/heap.h, and so have client requests, requests/client.h.
+// Events of the program, which a host reports and recorder.c implements. They come one at a time. Blocks of malloc
+// have an interface of their own, heap/heap.h, and so have client requests, requests/client.h.
 
 #ifndef JM_EVENTS_H
 #define JM_EVENTS_H

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// What a host does for the recorder. A host runs the program, intercepts what it does and reports it by host/events.h.
+// Services of a host for the recorder. A host runs the program, intercepts what it does and reports it by host/events.h.
 // Each host is a directory beside this file; nothing else depends on which it is.
 //
 // All functions can be called from inside an event. None of them allocates the program's memory or runs its code.
