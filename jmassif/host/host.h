@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// Services of a host for the recorder. A host runs the program, intercepts what it does and reports it by host/events.h.
-// Each host is a directory beside this file; nothing else depends on which it is.
+// Services of a host for the recorder. A host runs the program, intercepts what it does and reports it by
+// host/events.h. Each host is a directory beside this file; nothing else depends on which it is.
 //
 // All functions can be called from inside an event. None of them allocates the program's memory or runs its code.
 

@@ -233,8 +233,8 @@ def test_a_cache_that_holds_much_can_be_emptied_before_the_line_that_allocates_n
     found = findings(of(cached(60), "last"))[0]
     assert found.bytes == 60 * MIB
     assert found.text == (
-        "38 % of it, 60.0 MiB, is allocator cache: reserved by PyTorch, holding no tensor. 60.0 MiB of the cache is in empty"
-        " segments; torch.cuda.empty_cache() before train.py:9 returns it; the peak stays, for 160 MiB was held before."
+        "38 % of it, 60.0 MiB, is allocator cache: reserved by PyTorch, holding no tensor. torch.cuda.empty_cache() before"
+        " train.py:9 returns 60.0 MiB of the cache, in empty segments; the peak stays, since 160 MiB was held before it."
     )
 
 
@@ -270,7 +270,7 @@ def test_a_cache_of_pieces_that_were_too_small_says_so_with_the_line() -> None:
     # For 60 MiB there were 40, which is no proof: less than as much was free.
     assert cause == CacheCause(90 * MIB + 130 * MIB, 130 * MIB, "train.py:7", 0, 0, 0)
     assert (
-        "Its pieces were too small: 220 MiB, in segments of up to 130 MiB, above all at train.py:7, was reserved"
+        "Cause: 220 MiB was reserved for requests of up to 130 MiB, above all at train.py:7, which no free piece could hold"
         in (findings(report)[0].text)
     )
 
@@ -287,19 +287,21 @@ def test_a_cache_that_was_in_use_before_says_so() -> None:
 
 def test_of_a_cache_that_nothing_explains_no_cause_is_given() -> None:
     report = Steps(100).report()
-    assert report.cache_cause is None and "holding no tensor. 100 MiB of the cache" in findings(report)[0].text
+    assert (
+        report.cache_cause is None and "holding no tensor. torch.cuda.empty_cache() before" in findings(report)[0].text
+    )
 
 
 @pytest.mark.parametrize(
     "next_mib, said",
     [
-        (1, "the peak falls by 1.00 MiB at most, for 100 MiB was held before."),
-        (100, "the peak may stay, for later requests may need it again."),
+        (1, "the peak falls by 1.00 MiB at most, since 100 MiB was held before it."),
+        (100, "the peak may stay, since later requests may need it again."),
     ],
 )
 def test_emptying_a_cache_after_it_was_full_does_not_lower_the_peak(next_mib: int, said: str) -> None:
     report = Steps(100).report(next_mib)
-    assert findings(report)[0].text.endswith(f"before train.py:9 returns it; {said}")
+    assert findings(report)[0].text.endswith(f"of the cache, in empty segments; {said}")
 
 
 # ---- nothing to do -------------------------------------------------------------------------------

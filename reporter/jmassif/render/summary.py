@@ -191,19 +191,19 @@ def _cached(report: Report) -> str:
         return f"{text} It was in use before: {size(cause.used)} at {moment(cause.used_at, report.run.time_unit)}, then {size(cause.used_now)}."
     at = f", above all at {cause.line}" if cause.line else ""
     return (
-        f"{text} Its pieces were too small: {size(cause.outgrown)}, in segments of up to {size(cause.most)}{at}, was reserved while"
-        " as much was free in smaller pieces."
+        f"{text} Cause: {size(cause.outgrown)} was reserved for requests of up to {size(cause.most)}{at}, which no free piece could"
+        " hold, although as much was free."
     )
 
 
 def _peak_then(hint: Hint, peak: int) -> str:
     """The effect of emptying the cache on the peak."""
-    before = f"{size(hint.held_before)} was held before"
+    before = f"{size(hint.held_before)} was held before it"
     if not hint.held_before or peak - hint.held_before >= hint.bytes:
-        return "the peak may stay, for later requests may need it again"
+        return "the peak may stay, since later requests may need it again"
     if peak <= hint.held_before:
-        return f"the peak stays, for {before}"
-    return f"the peak falls by {size(peak - hint.held_before)} at most, for {before}"
+        return f"the peak stays, since {before}"
+    return f"the peak falls by {size(peak - hint.held_before)} at most, since {before}"
 
 
 def action(hint: Hint, is_pytorch: bool, failure: Optional[Incident] = None, peak: int = 0) -> str:
@@ -211,11 +211,11 @@ def action(hint: Hint, is_pytorch: bool, failure: Optional[Incident] = None, pea
     n_bytes, mib = size(hint.bytes), hint.setting >> 20
     of = "of the cache" if failure is None else "of cache"
     then = "" if failure else f"; {_peak_then(hint, peak)}"
-    emptying = "torch.cuda.empty_cache()" if is_pytorch else "emptying the cache"
+    emptying = "torch.cuda.empty_cache()" if is_pytorch else "Emptying the cache"
     before = f" before {hint.line}" if hint.line else ""
     lacking = f", {size(failure.situation.missing)} was missing" if failure and failure.situation.missing else ""
     return {
-        "empty-cache": f"{n_bytes} {of} is in empty segments; {emptying}{before} returns it{then}.",
+        "empty-cache": f"{emptying}{before} returns {n_bytes} {of}, in empty segments{then}.",
         "expandable-segments": f"{n_bytes} of the holes are whole pages;"
         " PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True (PyTorch 2.1 and later) can return them.",
         "max-split-size": f"PYTORCH_CUDA_ALLOC_CONF=max_split_size_mb:{mib}: keeps blocks up to {mib} MiB out of the large"
