@@ -33,13 +33,17 @@ def cut(text: str, width: int) -> str:
 
 
 def lines_section(report: Report, sources: Optional[Sources]) -> Lines:
-    """The largest lines with their tensors, cache and total; empty where no memory has a stack."""
+    """The largest lines with their tensors, cache, other memory and total; empty where no memory has a stack."""
     space, whole = report.wholes[0].space, report.wholes[0].bytes
     shown = [row for row in report.lines[:_LINES_SHOWN] if row.usage.on(space) >= _LEAST_SHARE * whole]
     if not shown:
         return []
     columns = {"tensors": [row.tensors for row in shown], "cache": [row.cache for row in shown]}
     columns = {head: figures for head, figures in columns.items() if any(figures)}
+    if columns and len(report.wholes) == 1:
+        rest = [row.usage.on(space) - row.tensors - row.cache for row in shown]
+        rest = [n_bytes if n_bytes >= 1024 else 0 for n_bytes in rest]  # an allocator rounds tensors up
+        columns.update({"other": rest} if any(n_bytes >= _LEAST_SHARE * whole for n_bytes in rest) else {})
     if len(report.wholes) > 1:
         columns["host"] = [row.usage.host_bytes for row in shown]
     columns[space or "total"] = [row.usage.on(space) for row in shown]

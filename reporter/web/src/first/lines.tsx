@@ -13,12 +13,16 @@ type Column = { head: string; of: (row: ShownLine) => number; isMinor: boolean }
 export function LargestLines({ page, seen }: { page: Page; seen: Seen }) {
     const { lines, space } = seen;
     if (!lines.length) return null;
+    /** An allocator rounds tensors up by some bytes. */
+    const other = ({ total, tensors, cache }: ShownLine) => (total - tensors - cache >= 1024 ? total - tensors - cache : 0);
     const all: Column[] = [
         { head: 'tensors', of: (row) => row.tensors, isMinor: true },
         { head: 'cache', of: (row) => row.cache, isMinor: true },
+        { head: 'other', of: other, isMinor: true },
         { head: 'total', of: (row) => row.total, isMinor: false },
     ];
-    const columns = all.filter(({ of }) => lines.some((row) => of(row)));
+    const hasParts = !space && lines.some((row) => row.tensors || row.cache);
+    const columns = all.filter(({ head, of }) => lines.some((row) => of(row)) && (hasParts || head !== 'other'));
     const known = page.run.head.lines.label;
     const failed = page.moment === failureOf(page.whole) ? (page.whole.head.oom.incidents.at(-1)?.line ?? '') : '';
     const narrow = (row: ShownLine) => {
