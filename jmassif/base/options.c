@@ -110,7 +110,7 @@ static const Option all_options[] = {
     {.name = "--peak-inaccuracy", .type = IS_DECIMAL, .value = &peak_inaccuracy, .least = 0, .most = 100},
     {.name = "--large", .type = IS_BYTES, .value = &jm_options.large_bytes},
     {.name = "--code-cache-size", .type = IS_BYTES, .value = &jm_options.code_cache_bytes},
-    {.name = "--time-unit", .type = IS_CHOICE, .value = &jm_options.time_unit, .words = {"ms", "i", "B"}},
+    {.name = "--time-unit", .type = IS_CHOICE, .value = &jm_options.time_unit, .words = {"i", "ms", "B"}},
     {.name = "--memory", .type = IS_CHOICE, .value = &jm_options.memory, .words = {"auto", "unified", "discrete"}},
     {.name = "--python", .type = IS_CHOICE, .value = &no_python, .words = {"auto", "no"}},
     {.name = "--alloc-fn", .type = IS_NAME, .value = &jm_options.alloc_fns},

@@ -8,7 +8,7 @@
 #include "base/array.h"
 #include "host/types.h"
 
-typedef enum { TIME_MS, TIME_INSTRUCTIONS, TIME_BYTES } TimeUnit;
+typedef enum { TIME_INSTRUCTIONS, TIME_MS, TIME_BYTES } TimeUnit;
 typedef enum { MEMORY_AUTO, MEMORY_UNIFIED, MEMORY_DISCRETE } MemoryModel;
 
 typedef struct {

@@ -229,7 +229,7 @@ void jm_manifest_write(void)
     jm_trace_manifest_uint("pid", jm_process_id());
     jm_trace_manifest_uint("ppid", jm_parent_id());
     write_start();
-    static const HChar *const units[] = {"ms", "i", "B"};
+    static const HChar *const units[] = {"i", "ms", "B"};
     jm_trace_manifest("time-unit", units[jm_options.time_unit]);
     // Guessed from the board, until a device query says whether the GPU is integrated.
     Bool unified = jm_options.memory == MEMORY_UNIFIED || (jm_options.memory == MEMORY_AUTO && is_tegra());

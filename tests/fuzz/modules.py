@@ -75,7 +75,17 @@ def _flags() -> List[str]:
     # Fields of files lie anywhere, and the machines that the recorder is for read them there. The kernel's headers have an
     # offsetof that begins at no object.
     checks = ["-fsanitize=address,undefined", "-fno-sanitize=alignment,null,object-size", "-fno-sanitize-recover=all"]
-    return ["-I", str(ROOT / "jmassif"), *checks, "-std=gnu11", "-O1", "-fno-omit-frame-pointer", "-w", "-I", str(SOURCE)]
+    return [
+        "-I",
+        str(ROOT / "jmassif"),
+        *checks,
+        "-std=gnu11",
+        "-O1",
+        "-fno-omit-frame-pointer",
+        "-w",
+        "-I",
+        str(SOURCE),
+    ]
 
 
 def program(source: harness.Argument, modules: List[str], compiler: str = "gcc", *more: str) -> Path:

@@ -24,7 +24,7 @@ USES = {
     # Types in comments are imports too: import('./run.js').Run.
     "reporter/web/src": r"""(?:\bfrom\s*|\bimport\s*\(?\s*)['"`](\.[^'"`]+)['"`]""",
 }
-VALGRINDS = r'\b(?:VG_|VKI_|SysRes|pub_tool_|libvex)'  # names that only one host's files use
+VALGRINDS = r"\b(?:VG_|VKI_|SysRes|pub_tool_|libvex)"  # names that only one host's files use
 HOST = "host/valgrind/"
 # These call no analysis but through the report models. Types and constants are free, and so are queries whose key a user's option
 # names: they cannot be computed once.

@@ -74,4 +74,4 @@ def test_the_rules_are_compiled_in_byte_by_byte() -> None:
         "int main(void) { return fputs(jm_owners_rules, stdout) < 0; }\n",
         f"-I{BUILD}/jmassif",
     )
-    assert run([program]).stdout == (ROOT / "jmassif" / "stack" / "owners.rules").read_text()
+    assert run([program]).stdout == (ROOT / "jmassif" / "attribution" / "owners.rules").read_text()

@@ -30,14 +30,18 @@ class Kind(NamedTuple):
 
 
 def kinds() -> List[Kind]:
-    rows = re.findall(r'X\((\w+), "[\w-]+", SIDE_(\w+), (?:True|False)\)', (SOURCE / "attribution" / "kind.h").read_text())
+    rows = re.findall(
+        r'X\((\w+), "[\w-]+", SIDE_(\w+), (?:True|False)\)', (SOURCE / "attribution" / "kind.h").read_text()
+    )
     sides = {"HOST": HOST, "DEVICE": DEVICE, "NONE": NONE}
     return [Kind(sides[side], name in ("ANON", "FILE", "STACK")) for name, side in rows]
 
 
 KINDS = kinds()
 PINNED = [
-    i for i, name in enumerate(re.findall(r'X\((\w+), "', (SOURCE / "attribution" / "kind.h").read_text())) if name == "PINNED"
+    i
+    for i, name in enumerate(re.findall(r'X\((\w+), "', (SOURCE / "attribution" / "kind.h").read_text()))
+    if name == "PINNED"
 ][0]
 APP, CACHE = 3, 4  # attribution/owner.h
 
