@@ -35,8 +35,7 @@ static void grow(Map *map)
             next = node->next;
             link_node(map, node);
         }
-    if (old)
-        host_free(old);
+    host_free(old);
 }
 
 void jm_map_clear(Map *map, void (*delete_node)(void *node))
@@ -45,8 +44,7 @@ void jm_map_clear(Map *map, void (*delete_node)(void *node))
         next = jm_map_next(map, node);
         delete_node(node);
     }
-    if (map->chains)
-        host_free(map->chains);
+    host_free(map->chains);
     *map = (Map)JM_MAP(map->name);
 }
 

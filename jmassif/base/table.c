@@ -36,6 +36,5 @@ void jm_index_grow(Index *x)
     for (UInt i = 0; i < old_capacity; i++)
         if (old[i])
             *JM_INDEX_FIND(x, x->hash_of(old[i]), other, False) = old[i];
-    if (old)
-        host_free(old);
+    host_free(old);
 }

@@ -71,7 +71,7 @@ void jm_driver_count(Odd what)
 typedef struct {
     const HChar *driver;
     ULong command;
-    ULong count, told;
+    ULong count, written; // written: the count in the trace
 } Unknown;
 static Array unknown = JM_ARRAY("jm.driver", Unknown);
 
@@ -93,13 +93,13 @@ void jm_driver_unknown(const DriverCall *call, UInt command)
 
 void jm_driver_calls_write_counters(void)
 {
-    static ULong told[N_ODD];
+    static ULong written[N_ODD];
     for (UInt i = 0; i < N_ODD; i++)
-        jm_trace_changed(odd_names[i], counts[i], &told[i]);
+        jm_trace_changed(odd_names[i], counts[i], &written[i]);
     for (Word i = 0; i < jm_array_n(&unknown); i++) {
         Unknown *u = jm_array_at(&unknown, i);
         HChar key[48];
         jm_format(key, sizeof key, "%s.%s.0x%x", odd_names[ODD_UNKNOWN_IOCTL], u->driver, (UInt)u->command);
-        jm_trace_changed(key, u->count, &u->told);
+        jm_trace_changed(key, u->count, &u->written);
     }
 }

@@ -86,8 +86,7 @@ static void index_slab(Slab *s)
         for (UInt i = 0; i < n_old; i++)
             if (old[i])
                 put(old[i]);
-        if (old)
-            host_free(old);
+        host_free(old);
     }
     put(s);
 }

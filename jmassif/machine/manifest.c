@@ -67,8 +67,7 @@ static void write_l4t(void)
         jm_format(shown, sizeof shown, "%llu.%s", jm_text_number(major + 1, NULL), revision + 10);
         jm_trace_manifest("l4t", shown);
     }
-    if (text)
-        host_free(text);
+    host_free(text);
 }
 
 // Packages that identify the software stack: globs over dpkg's package names.

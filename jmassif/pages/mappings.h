@@ -16,7 +16,7 @@ typedef struct {
     ULong virtual_bytes;
     ULong shared_bytes; // Pss
     ULong swapped_bytes;
-    ULong told[3]; // the three sizes as last written
+    ULong written[3]; // the three sizes in the trace
 } Holder;
 
 // A mapping, or a part of it that later mappings have left.

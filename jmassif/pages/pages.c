@@ -415,9 +415,9 @@ void jm_pages_write(void)
     for (UInt id = 1; id < jm_holders_n(); id++) {
         Holder *h = jm_holder_at(id);
         const ULong now[3] = {h->virtual_bytes, h->shared_bytes, h->swapped_bytes};
-        if (memcmp(h->told, now, sizeof now) == 0)
+        if (memcmp(h->written, now, sizeof now) == 0)
             continue;
-        memcpy(h->told, now, sizeof now);
+        memcpy(h->written, now, sizeof now);
         jm_trace_pages(h->account, h->virtual_bytes, h->shared_bytes, h->swapped_bytes);
     }
 }
@@ -448,5 +448,5 @@ void jm_pages_after_fork_in_child(void)
     process.is_new = False;
     jm_processes_after_fork_in_child();
     for (UInt id = 1; id < jm_holders_n(); id++)
-        memset(jm_holder_at(id)->told, 0, sizeof jm_holder_at(id)->told);
+        memset(jm_holder_at(id)->written, 0, sizeof jm_holder_at(id)->written);
 }

@@ -102,23 +102,23 @@ Bool jm_python_apply_debug_offsets(PythonLayout *layout, Addr runtime)
     for (UInt i = 0; i < sizeof debug_positions / sizeof debug_positions[0]; i++)
         if (debug_positions[i].version == version >> 16)
             at = &debug_positions[i];
-    PythonLayout told = *layout;
+    PythonLayout published = *layout;
     if (!at || at->version != layout->version)
         return False;
     const SizeT first = offsetof(PythonLayout, interpreters_head);
-    for (SizeT field = first; field < sizeof told; field += sizeof(UShort)) {
+    for (SizeT field = first; field < sizeof published; field += sizeof(UShort)) {
         const UShort position = *(const UShort *)((const UChar *)at + field);
         UWord value;
         if (position && (!jm_read_word(runtime + position, &value) || value > 0xffff))
             return False;
         if (position)
-            *(UShort *)((UChar *)&told + field) = value;
+            *(UShort *)((UChar *)&published + field) = value;
     }
     // The two words before a string's end are read (set_end() in code.c), so they must lie inside its object.
-    if (told.string_ascii < 2 * sizeof(ULong) || told.string_ascii > 0xfff)
+    if (published.string_ascii < 2 * sizeof(ULong) || published.string_ascii > 0xfff)
         return False;
-    told.string_compact = told.string_ascii + 16; // utf8_length and utf8 (Include/cpython/unicodeobject.h)
-    *layout = told;
+    published.string_compact = published.string_ascii + 16; // utf8_length and utf8 (Include/cpython/unicodeobject.h)
+    *layout = published;
     return True;
 }
 

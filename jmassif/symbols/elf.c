@@ -219,14 +219,20 @@ static const Int *find_entry(const UnwindTable *t, Addr ip)
     return low ? &entries[2 * (low - 1)] : NULL;
 }
 
-Addr jm_find_function_start(Addr ip)
+// The address in that pair: 0 the function's, 1 its unwind entry's. 0 if there is no pair.
+static Addr address_in_entry(Addr ip, UInt which)
 {
     const UnwindTable *t = unwind_table_of(ip);
     const Int *entry = t ? find_entry(t, ip) : NULL;
     if (!entry)
         return 0;
     jm_looked_at(t->table, t->last_entry);
-    return t->table + entry[0];
+    return t->table + entry[which];
+}
+
+Addr jm_find_function_start(Addr ip)
+{
+    return address_in_entry(ip, 0);
 }
 
 Bool jm_has_unwind_table(Addr inside)
@@ -236,10 +242,5 @@ Bool jm_has_unwind_table(Addr inside)
 
 Addr jm_find_unwind_entry(Addr ip)
 {
-    const UnwindTable *t = unwind_table_of(ip);
-    const Int *entry = t ? find_entry(t, ip) : NULL;
-    if (!entry)
-        return 0;
-    jm_looked_at(t->table, t->last_entry);
-    return t->table + entry[1];
+    return address_in_entry(ip, 1);
 }

@@ -101,8 +101,7 @@ static void process_key(Int pid, HChar *key, UInt size)
     }
     ULong start = p ? jm_text_number(p + 1, NULL) : 0;
     jm_format(key, size, "m process %d.%llu\n", pid, start);
-    if (stat)
-        host_free(stat);
+    host_free(stat);
 }
 
 // Returns the pid of the running process that writes the trace `file`; this process, if it did so before exec. 0 if the
@@ -122,8 +121,7 @@ static Int holder_of(const HChar *file)
         if (strncmp(record, key, strlen(key)) != 0)
             pid = 0;
     }
-    if (text)
-        host_free(text);
+    host_free(text);
     return pid;
 }
 

@@ -137,6 +137,11 @@ const HChar *host_start_directory(void)
     return VG_(get_startup_wd)();
 }
 
+const HChar *host_launcher(void)
+{
+    return VG_(name_of_launcher) ? VG_(name_of_launcher) : "";
+}
+
 HChar *host_expand_path(const HChar *option, const HChar *path)
 {
     return VG_(expand_file_name)(option, path);
@@ -153,6 +158,11 @@ void host_inherit_option(const HChar *option)
 }
 
 // ---- output --------------------------------------------------------------------------------------------------
+
+Bool host_wants_statistics(void)
+{
+    return VG_(clo_stats);
+}
 
 void host_print(HostOutput kind, const HChar *text)
 {

@@ -281,7 +281,7 @@ typedef struct {
 enum { MALLINFO_ARENA = 0, MALLINFO_USED = 7, MALLINFO_FREE = 8 }; // malloc.h: arena, uordblks, fordblks
 
 // Exported by libcoregrind, though not in a public header. Covers the core's allocator alone.
-void VG_(mallinfo)(ThreadId tid, CoreMallinfo *told);
+void VG_(mallinfo)(ThreadId tid, CoreMallinfo *figures);
 
 void jm_malloc_mallinfo(ThreadId tid, SizeT *fields)
 {

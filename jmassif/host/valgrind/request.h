@@ -12,7 +12,7 @@
 // Add the answer to a superblock that ends with a request; return any other unchanged.
 IRSB *jm_request_answer_at_once(IRSB *in);
 
-// Answer a request of the program (tool.c); false if it is none of ours.
+// Answer a request of the program (tool.c). Return False for requests that are not for this tool.
 Bool jm_tool_request(ThreadId tid, UWord *args, UWord *result);
 
 #endif

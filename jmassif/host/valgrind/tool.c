@@ -101,7 +101,7 @@ static void on_client_code(ThreadId tid, ULong blocks_dispatched)
 
 // ---- requests ------------------------------------------------------------------------------------------------
 
-static Bool on_request(ThreadId tid, UWord *args, UWord *result)
+Bool jm_tool_request(ThreadId tid, UWord *args, UWord *result)
 {
     *result = 0;
     switch (args[0]) {
@@ -141,11 +141,6 @@ static Bool on_request(ThreadId tid, UWord *args, UWord *result)
     default:
         return jm_client_handle_request(tid, args, result);
     }
-}
-
-Bool jm_tool_request(ThreadId tid, UWord *args, UWord *result)
-{
-    return on_request(tid, args, result);
 }
 
 // ---- translation ---------------------------------------------------------------------------------------------
@@ -222,16 +217,6 @@ static void fini(Int exit_code)
     jm_places_end();
 }
 
-const HChar *host_launcher(void)
-{
-    return VG_(name_of_launcher) ? VG_(name_of_launcher) : "";
-}
-
-Bool host_wants_statistics(void)
-{
-    return VG_(clo_stats);
-}
-
 void host_release_read_pages(void)
 {
     jm_symbol_names_let_go();
@@ -259,7 +244,7 @@ static void pre_clo_init(void)
     VG_(basic_tool_funcs)(post_clo_init, instrument, fini);
     jm_options_init();
     VG_(needs_command_line_options)(process_option, jm_options_print_usage, jm_options_print_debug_usage);
-    VG_(needs_client_requests)(on_request);
+    VG_(needs_client_requests)(jm_tool_request);
     VG_(needs_syscall_wrapper)(before_syscall, after_syscall);
     VG_(needs_print_stats)(event_print_statistics);
     VG_(needs_libc_freeres)();
