@@ -378,13 +378,13 @@ def _blocks(report: Report, found: Cells, share: float, columns: Columns) -> Tup
 # ---- leaks -----------------------------------------------------------------------------------
 
 
-def _call_sites(places: Sequence[LeakedPlace]) -> List[head.LeakedPlace]:
+def _call_sites(places: Sequence[LeakedPlace]) -> List[LeakedPlace]:
     """A row for each label, with all its owners and kinds; the largest first."""
     sites: Dict[str, List[LeakedPlace]] = {}
     for place in places:
         sites.setdefault(place.label, []).append(place)
     rows = [
-        head.LeakedPlace(
+        LeakedPlace(
             shown(label),
             ", ".join(dict.fromkeys(place.owner for place in found)),
             ", ".join(dict.fromkeys(place.kind for place in found)),

@@ -63,8 +63,10 @@ def capacity(report: Report) -> str:
 def about_run(report: Report) -> str:
     """ "exit status 0 · 2.26 s · Jetson Nano" """
     profile = report.profile
-    facts = [summary.ending(report.outcome), moment(profile.last_time, profile.time_unit)]
-    return " · ".join(facts + [shown(profile.manifest[key]) for key in ("board",) if profile.manifest.get(key)])
+    board = shown(profile.manifest.get("board", ""))
+    return " · ".join(
+        filter(None, [summary.ending(report.outcome), moment(profile.last_time, profile.time_unit), board])
+    )
 
 
 def lines_shown(report: Report, sources: Optional[Sources]) -> List[ShownLine]:
@@ -137,7 +139,7 @@ def _table(heads: Sequence[str], rows: Sequence[Sequence[str]], caption: str) ->
 
 def _of_process(report: Report, sources: Optional[Sources]) -> str:
     of = _named(report, 0, sources)
-    said = "".join(map(_paragraph, said_of(report)))
+    said = "".join(map(_paragraph, of.statements))
     tables = [
         _table(("", "MiB"), [(row.label, f"{row.number:,}") for row in ladder.rows], ladder.title)
         for ladder in of.ladders

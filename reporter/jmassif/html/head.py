@@ -6,6 +6,7 @@ Every text is fit to be shown and of a bearable length. html/typescript.py write
 
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple, Union
 
+from jmassif.analysis.leaks import LeakedPlace
 from jmassif.export.json import data
 from jmassif.render.job import Statement
 
@@ -215,14 +216,6 @@ class LeakedOwner(NamedTuple):
     group: str
     host: int
     device: int
-    blocks: int
-
-
-class LeakedPlace(NamedTuple):
-    label: str
-    owner: str
-    kind: str
-    bytes: int
     blocks: int
 
 

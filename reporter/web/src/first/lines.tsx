@@ -13,8 +13,10 @@ type Column = { head: string; of: (row: ShownLine) => number; isMinor: boolean }
 export function LargestLines({ page, seen }: { page: Page; seen: Seen }) {
     const { lines, space } = seen;
     if (!lines.length) return null;
-    /** An allocator rounds tensors up by some bytes. */
-    const other = ({ total, tensors, cache }: ShownLine) => (total - tensors - cache >= 1024 ? total - tensors - cache : 0);
+    const other = ({ total, tensors, cache }: ShownLine) => {
+        const rest = total - tensors - cache;
+        return rest >= 1024 ? rest : 0; // an allocator rounds tensors up by some bytes
+    };
     const all: Column[] = [
         { head: 'tensors', of: (row) => row.tensors, isMinor: true },
         { head: 'cache', of: (row) => row.cache, isMinor: true },
