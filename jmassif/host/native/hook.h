@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//
+// What all hooks share. A hook is a function of this library that the program calls instead of another's. It makes the
+// real call, and records it between NATIVE_BEGIN and jm_native_end:
+//
+//     void *malloc(size_t bytes)
+//     {
+//         void *p = real.malloc(bytes);
+//         if (p && NATIVE_BEGIN()) {
+//             jm_heap_allocated(host_thread(), (Addr)p, (Block){.bytes = bytes});
+//             jm_native_end();
+//         }
+//         return p;
+//     }
+//
+// Between the two the thread holds the recorder's lock. Nothing there may call malloc, stdio, dl… or getenv of the C
+// library, nor wait for another thread of the program.
+
+#ifndef JM_NATIVE_HOOK_H
+#define JM_NATIVE_HOOK_H
+
+#include "host/types.h"
+#include "unwind/dwarf.h"
+
+// A function that the program finds here before it finds the real one.
+#define NATIVE_EXPORT __attribute__((visibility("default")))
+
+// Registers of a hook by DWARF's numbers; on arm64 the hook's own address comes last, as DWARF has no number for it.
+typedef struct {
+#if defined(__x86_64__)
+    UWord word[17];
+#else
+    UWord word[33];
+#endif
+} NativeRegisters;
+
+// A thread of the program. Records are never freed, but used again once the kernel's thread has gone.
+typedef struct {
+    ThreadId id;
+    Int kernel_id;
+    Bool is_recording;                // holds the lock: its other calls are not recorded
+    const NativeRegisters *registers; // of the hook, while it is recording
+} NativeThread;
+
+// NULL until the thread's first event.
+extern __thread NativeThread *jm_native_thread __attribute__((tls_model("initial-exec"), visibility("hidden")));
+
+// Registers of the hook as they are here: its own unwind table leads from them to its caller.
+#if defined(__x86_64__)
+#define NATIVE_REGISTERS(r)                                                                                            \
+    __asm__ volatile("movq %%rax, 0(%0)\n\tmovq %%rdx, 8(%0)\n\tmovq %%rcx, 16(%0)\n\tmovq %%rbx, 24(%0)\n\t"          \
+                     "movq %%rsi, 32(%0)\n\tmovq %%rdi, 40(%0)\n\tmovq %%rbp, 48(%0)\n\tmovq %%rsp, 56(%0)\n\t"        \
+                     "movq %%r8, 64(%0)\n\tmovq %%r9, 72(%0)\n\tmovq %%r10, 80(%0)\n\tmovq %%r11, 88(%0)\n\t"          \
+                     "movq %%r12, 96(%0)\n\tmovq %%r13, 104(%0)\n\tmovq %%r14, 112(%0)\n\tmovq %%r15, 120(%0)\n\t"     \
+                     "leaq 0(%%rip), %%rax\n\tmovq %%rax, 128(%0)"                                                     \
+                     :                                                                                                 \
+                     : "r"(r)                                                                                          \
+                     : "rax", "memory")
+#elif defined(__aarch64__)
+#define NATIVE_REGISTERS(r)                                                                                            \
+    __asm__ volatile("stp x0, x1, [%0]\n\tstp x2, x3, [%0, 16]\n\tstp x4, x5, [%0, 32]\n\tstp x6, x7, [%0, 48]\n\t"    \
+                     "stp x8, x9, [%0, 64]\n\tstp x10, x11, [%0, 80]\n\tstp x12, x13, [%0, 96]\n\t"                    \
+                     "stp x14, x15, [%0, 112]\n\tstp x16, x17, [%0, 128]\n\tstp x18, x19, [%0, 144]\n\t"               \
+                     "stp x20, x21, [%0, 160]\n\tstp x22, x23, [%0, 176]\n\tstp x24, x25, [%0, 192]\n\t"               \
+                     "stp x26, x27, [%0, 208]\n\tstp x28, x29, [%0, 224]\n\tmov x16, sp\n\t"                           \
+                     "stp x30, x16, [%0, 240]\n\tadr x16, .\n\tstr x16, [%0, 256]"                                     \
+                     :                                                                                                 \
+                     : "r"(r)                                                                                          \
+                     : "x16", "memory")
+#endif
+
+// Take the lock for an event of this thread. False if there is nothing to record: the recorder has not begun or has
+// ended, or this thread is inside it already (a signal handler, a call that the recorder itself makes).
+Bool jm_native_begin(const NativeRegisters *registers);
+
+// To be used in the hook itself, whose frame must stay until jm_native_end.
+#define NATIVE_BEGIN()                                                                                                 \
+    ({                                                                                                                 \
+        NativeRegisters registers_;                                                                                    \
+        NATIVE_REGISTERS(&registers_);                                                                                 \
+        jm_native_begin(&registers_);                                                                                  \
+    })
+
+void jm_native_end(void);
+
+// The address of a function in the first object after this library that exports it, in the order in which the loader
+// searches; 0 if none does.
+Addr jm_native_next(const HChar *name);
+
+#endif
