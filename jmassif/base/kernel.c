@@ -10,15 +10,16 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
-Long jm_kernel_call(UWord number, UWord a1, UWord a2, UWord a3, UWord a4, UWord a5)
+static Long call(UWord number, UWord a1, UWord a2, UWord a3, UWord a4, UWord a5, UWord a6)
 {
 #if defined(__x86_64__)
     Long result;
     register UWord r10 __asm__("r10") = a4;
     register UWord r8 __asm__("r8") = a5;
+    register UWord r9 __asm__("r9") = a6;
     __asm__ volatile("syscall"
                      : "=a"(result)
-                     : "a"(number), "D"(a1), "S"(a2), "d"(a3), "r"(r10), "r"(r8)
+                     : "a"(number), "D"(a1), "S"(a2), "d"(a3), "r"(r10), "r"(r8), "r"(r9)
                      : "rcx", "r11", "memory");
     return result;
 #elif defined(__aarch64__)
@@ -28,11 +29,22 @@ Long jm_kernel_call(UWord number, UWord a1, UWord a2, UWord a3, UWord a4, UWord 
     register UWord x2 __asm__("x2") = a3;
     register UWord x3 __asm__("x3") = a4;
     register UWord x4 __asm__("x4") = a5;
-    __asm__ volatile("svc 0" : "+r"(x0) : "r"(x8), "r"(x1), "r"(x2), "r"(x3), "r"(x4) : "memory");
+    register UWord x5 __asm__("x5") = a6;
+    __asm__ volatile("svc 0" : "+r"(x0) : "r"(x8), "r"(x1), "r"(x2), "r"(x3), "r"(x4), "r"(x5) : "memory");
     return (Long)x0;
 #else
     return -ENOSYS;
 #endif
+}
+
+Long jm_kernel_call(UWord number, UWord a1, UWord a2, UWord a3, UWord a4, UWord a5)
+{
+    return call(number, a1, a2, a3, a4, a5, 0);
+}
+
+Long jm_kernel_mmap(Addr address, SizeT bytes, UInt protection, UInt flags, Int fd, ULong offset)
+{
+    return call(__NR_mmap, address, bytes, protection, flags, fd, offset);
 }
 
 Int jm_open(const HChar *path, Int flags, UInt mode)

@@ -94,7 +94,7 @@ static Bool is_library(const HChar *path)
 static UInt holder_of_mapping(const Mapping *mapping, ThreadId tid)
 {
     const HChar *path = mapping->path;
-    if (mapping->is_heap || (path && jm_mappings_is_device(path)) ||
+    if (mapping->is_heap || (path && !mapping->is_programs) || (path && jm_mappings_is_device(path)) ||
         (tid != HOST_NO_THREAD && jm_driver_is_mapping(tid)))
         return 0;
     // The tool's own file is mapped for the program too: the page with the core's trampolines.

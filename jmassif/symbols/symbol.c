@@ -118,7 +118,8 @@ static FrameId intern_frame(HChar type, const HChar *function, const HChar *obje
 
 Bool jm_symbol_is_preload_library(const HChar *path)
 {
-    return strncmp(jm_text_file_name(path), "vgpreload_", 10) == 0;
+    const HChar *name = jm_text_file_name(path);
+    return strncmp(name, "vgpreload_", 10) == 0 || jm_text_equal(name, "libjmassif-native.so");
 }
 
 // An address whose functions are being named.
@@ -237,7 +238,7 @@ static void add_preload(Addr start, SizeT bytes)
 void jm_symbol_object_mapped(Addr start, SizeT bytes)
 {
     Mapping mapping;
-    if (!host_mapping_at(start, &mapping) || mapping.as != MAPPED_FILE || !mapping.is_programs)
+    if (!host_mapping_at(start, &mapping) || mapping.as != MAPPED_FILE)
         return;
     // Skip the tool's own file: one page of it, the core's trampolines, is mapped executable for the program.
     const HChar *path = mapping.path;
@@ -245,6 +246,8 @@ void jm_symbol_object_mapped(Addr start, SizeT bytes)
         return;
     if (path && jm_symbol_is_preload_library(path))
         add_preload(start, bytes);
+    else if (!mapping.is_programs)
+        return;
     if (!objects)
         objects = jm_array_new("jm.objects", sizeof(CodeObject));
     CodeObject object = {start, start + bytes, jm_clock_cached(), False};

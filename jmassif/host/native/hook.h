@@ -28,10 +28,11 @@
 // Registers of a hook by DWARF's numbers; on arm64 the hook's own address comes last, as DWARF has no number for it.
 typedef struct {
 #if defined(__x86_64__)
-    UWord word[17];
+#define NATIVE_IP JM_REG_RA
 #else
-    UWord word[33];
+#define NATIVE_IP JM_N_REGISTERS
 #endif
+    UWord word[NATIVE_IP + 1];
 } NativeRegisters;
 
 // A thread of the program. Records are never freed, but used again once the kernel's thread has gone.
@@ -43,7 +44,7 @@ typedef struct {
 } NativeThread;
 
 // NULL until the thread's first event.
-extern __thread NativeThread *jm_native_thread __attribute__((tls_model("initial-exec"), visibility("hidden")));
+extern __thread NativeThread *jm_native_thread __attribute__((tls_model("initial-exec")));
 
 // Registers of the hook as they are here: its own unwind table leads from them to its caller.
 #if defined(__x86_64__)

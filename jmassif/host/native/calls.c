@@ -1,0 +1,398 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//
+// Functions of the C library that are system calls of interest, and those that begin threads and end the process. A
+// call that the library makes for itself is not seen here; mappings.c finds what it has mapped.
+
+#include "base/array.h"
+#include "base/kernel.h"
+#include "base/libc.h"
+#include "host/events.h"
+#include "host/host.h"
+#include "host/native/hook.h"
+#include "host/native/mappings.h"
+#include "host/native/process.h"
+#include "host/native/thread.h"
+#include "pages/mappings.h"
+
+#include <asm/unistd.h>
+#include <errno.h>
+#include <linux/futex.h>
+#include <linux/mman.h>
+
+// The original of a hook, found at its first call.
+#define ORIGINAL(type, name, ...)                                                                                      \
+    static type (*original_##name)(__VA_ARGS__);                                                                       \
+    if (UNLIKELY(!original_##name))                                                                                    \
+    *(Addr *)&original_##name = jm_native_next(#name)
+
+// The kernel's result of a function of the C library that has returned -1.
+#define KERNEL_RESULT(result) ((result) == (__typeof__(result))-1 ? -(Long)errno : (Long)(result))
+
+// Make a call between the two events of a system call; `and` is done in the second, before it.
+#define SYSTEM_CALL(result, call, number, and, ...)                                                                    \
+    do {                                                                                                               \
+        const UWord args[6] = {__VA_ARGS__};                                                                           \
+        if (NATIVE_BEGIN()) {                                                                                          \
+            event_before_syscall(host_thread(), number, args);                                                         \
+            jm_native_end();                                                                                           \
+        }                                                                                                              \
+        (result) = call;                                                                                               \
+        if (NATIVE_BEGIN()) {                                                                                          \
+            Long kernels = KERNEL_RESULT(result);                                                                      \
+            if (!jm_is_error(kernels)) {                                                                               \
+                and;                                                                                                   \
+            }                                                                                                          \
+            event_after_syscall(host_thread(), number, args, kernels);                                                 \
+            jm_native_end();                                                                                           \
+        }                                                                                                              \
+    } while (0)
+
+// ---- mappings ------------------------------------------------------------------------------------------------
+
+NATIVE_EXPORT void *mmap(void *address, SizeT bytes, Int protection, Int flags, Int fd, Long offset)
+{
+    ORIGINAL(void *, mmap, void *, SizeT, Int, Int, Int, Long);
+    void *p;
+    SYSTEM_CALL(p, original_mmap(address, bytes, protection, flags, fd, offset), __NR_mmap,
+                jm_native_mapped((Addr)p, bytes, protection, flags, fd, offset), (UWord)address, bytes, protection,
+                flags, fd, offset);
+    return p;
+}
+
+NATIVE_EXPORT void *mmap64(void *address, SizeT bytes, Int protection, Int flags, Int fd, Long offset)
+    __attribute__((alias("mmap")));
+
+NATIVE_EXPORT Int munmap(void *address, SizeT bytes)
+{
+    ORIGINAL(Int, munmap, void *, SizeT);
+    Int result;
+    SYSTEM_CALL(result, original_munmap(address, bytes), __NR_munmap, jm_native_unmapped((Addr)address, bytes),
+                (UWord)address, bytes);
+    return result;
+}
+
+NATIVE_EXPORT Int mprotect(void *address, SizeT bytes, Int protection)
+{
+    ORIGINAL(Int, mprotect, void *, SizeT, Int);
+    Int result;
+    SYSTEM_CALL(result, original_mprotect(address, bytes, protection), __NR_mprotect,
+                jm_native_protected((Addr)address, bytes, protection), (UWord)address, bytes, protection);
+    return result;
+}
+
+// The new address is only there with MREMAP_FIXED; a register more or less does not matter.
+NATIVE_EXPORT void *mremap(void *from, SizeT old_bytes, SizeT new_bytes, Int flags, void *to)
+{
+    ORIGINAL(void *, mremap, void *, SizeT, SizeT, Int, ...);
+    void *p;
+    SYSTEM_CALL(p, original_mremap(from, old_bytes, new_bytes, flags, to), __NR_mremap,
+                jm_native_moved((Addr)from, old_bytes, (Addr)p, new_bytes), (UWord)from, old_bytes, new_bytes, flags,
+                (UWord)to);
+    return p;
+}
+
+// The break of a program that moves it itself. The C library's own heap moves it without these.
+static void break_moved(Addr from, Addr to)
+{
+    if (to > from) {
+        jm_native_mapped(from, to - from, PROT_READ | PROT_WRITE, MAP_ANONYMOUS | MAP_PRIVATE, -1, 0);
+    } else if (to < from) {
+        jm_native_unmapped(to, from - to);
+    }
+}
+
+NATIVE_EXPORT void *sbrk(Word bytes)
+{
+    ORIGINAL(void *, sbrk, Word);
+    void *before = original_sbrk(bytes);
+    if (bytes && before != (void *)-1 && NATIVE_BEGIN()) {
+        break_moved((Addr)before, (Addr)before + bytes);
+        jm_native_end();
+    }
+    return before;
+}
+
+// ---- files and devices ---------------------------------------------------------------------------------------
+
+NATIVE_EXPORT Int ioctl(Int fd, UWord request, void *argument)
+{
+    ORIGINAL(Int, ioctl, Int, UWord, ...);
+    Int result;
+    SYSTEM_CALL(result, original_ioctl(fd, request, argument), __NR_ioctl, , fd, request, (UWord)argument);
+    return result;
+}
+
+#define OPEN(name)                                                                                                     \
+    NATIVE_EXPORT Int name(const HChar *path, Int flags, UInt mode);                                                   \
+    Int name(const HChar *path, Int flags, UInt mode)                                                                  \
+    {                                                                                                                  \
+        ORIGINAL(Int, name, const HChar *, Int, ...);                                                                  \
+        Int result;                                                                                                    \
+        SYSTEM_CALL(result, original_##name(path, flags, mode), __NR_openat, , JM_AT_FDCWD, (UWord)path, flags, mode); \
+        return result;                                                                                                 \
+    }
+#define JM_AT_FDCWD (UWord) - 100
+OPEN(open)
+OPEN(open64)
+
+#define OPENAT(name)                                                                                                   \
+    NATIVE_EXPORT Int name(Int directory, const HChar *path, Int flags, UInt mode);                                    \
+    Int name(Int directory, const HChar *path, Int flags, UInt mode)                                                   \
+    {                                                                                                                  \
+        ORIGINAL(Int, name, Int, const HChar *, Int, ...);                                                             \
+        Int result;                                                                                                    \
+        SYSTEM_CALL(result, original_##name(directory, path, flags, mode), __NR_openat, , directory, (UWord)path,      \
+                    flags, mode);                                                                                      \
+        return result;                                                                                                 \
+    }
+OPENAT(openat)
+OPENAT(openat64)
+
+NATIVE_EXPORT Int close(Int fd)
+{
+    ORIGINAL(Int, close, Int);
+    if (jm_native_is_own_descriptor(fd)) { // as if nobody had opened it
+        errno = EBADF;
+        return -1;
+    }
+    Int result;
+    SYSTEM_CALL(result, original_close(fd), __NR_close, , fd);
+    return result;
+}
+
+NATIVE_EXPORT Int dup(Int fd)
+{
+    ORIGINAL(Int, dup, Int);
+    Int result;
+    SYSTEM_CALL(result, original_dup(fd), __NR_dup, , fd);
+    return result;
+}
+
+NATIVE_EXPORT Int dup3(Int fd, Int to, Int flags)
+{
+    ORIGINAL(Int, dup3, Int, Int, Int);
+    Int result;
+    jm_native_move_descriptor(to);
+    SYSTEM_CALL(result, original_dup3(fd, to, flags), __NR_dup3, , fd, to, flags);
+    return result;
+}
+
+NATIVE_EXPORT Int dup2(Int fd, Int to)
+{
+    ORIGINAL(Int, dup2, Int, Int);
+    Int result;
+    if (fd == to)
+        return original_dup2(fd, to);
+    jm_native_move_descriptor(to);
+    SYSTEM_CALL(result, original_dup2(fd, to), __NR_dup3, , fd, to, 0);
+    return result;
+}
+
+NATIVE_EXPORT Int prctl(Int option, UWord a, UWord b, UWord c, UWord d)
+{
+    ORIGINAL(Int, prctl, Int, UWord, UWord, UWord, UWord);
+    Int result;
+    SYSTEM_CALL(result, original_prctl(option, a, b, c, d), __NR_prctl, , option, a, b, c, d);
+    return result;
+}
+
+NATIVE_EXPORT SSizeT recvmsg(Int fd, void *message, Int flags)
+{
+    ORIGINAL(SSizeT, recvmsg, Int, void *, Int);
+    SSizeT result;
+    SYSTEM_CALL(result, original_recvmsg(fd, message, flags), __NR_recvmsg, , fd, (UWord)message, flags);
+    return result;
+}
+
+NATIVE_EXPORT SSizeT sendmsg(Int fd, const void *message, Int flags)
+{
+    ORIGINAL(SSizeT, sendmsg, Int, const void *, Int);
+    SSizeT result;
+    SYSTEM_CALL(result, original_sendmsg(fd, message, flags), __NR_sendmsg, , fd, (UWord)message, flags);
+    return result;
+}
+
+// ---- threads -------------------------------------------------------------------------------------------------
+
+// Between the thread that makes another and that one. The new one waits until its stack is known.
+typedef struct {
+    void *(*routine)(void *argument);
+    void *argument;
+    NativeThread *thread;
+    Int may_begin; // a futex
+} Start;
+
+typedef struct {
+    void *argument;
+    void *(*routine)(void *argument);
+} Begun;
+
+Begun jm_native_thread_starts(Start *start, Addr link);
+
+// The stack pointer is that of the thread's first frame, as if it had called its routine.
+Begun jm_native_thread_starts(Start *start, Addr link)
+{
+    while (!__atomic_load_n(&start->may_begin, __ATOMIC_ACQUIRE))
+        jm_kernel_call(__NR_futex, (UWord)&start->may_begin, FUTEX_WAIT_PRIVATE, 0, 0, 0);
+    Begun begun = {start->argument, start->routine};
+    NativeThread *t = start->thread;
+    t->is_recording = True;
+    NativeRegisters registers;
+    NATIVE_REGISTERS(&registers);
+    jm_native_lock();
+    jm_native_thread_begins(t, &registers);
+    host_free(start);
+    jm_native_end();
+    return begun;
+}
+
+// Jumps to the routine with nothing of ours left on the stack.
+void *jm_native_thread_entry(void *start);
+#if defined(__x86_64__)
+__asm__(".text\n.globl jm_native_thread_entry\n.hidden jm_native_thread_entry\n"
+        ".type jm_native_thread_entry, @function\njm_native_thread_entry:\n.cfi_startproc\n"
+        "subq $8, %rsp\n.cfi_adjust_cfa_offset 8\ncall jm_native_thread_starts\n"
+        "addq $8, %rsp\n.cfi_adjust_cfa_offset -8\nmovq %rax, %rdi\njmp *%rdx\n.cfi_endproc\n"
+        ".size jm_native_thread_entry, .-jm_native_thread_entry\n");
+#elif defined(__aarch64__)
+__asm__(".text\n.globl jm_native_thread_entry\n.hidden jm_native_thread_entry\n"
+        ".type jm_native_thread_entry, %function\njm_native_thread_entry:\n.cfi_startproc\n"
+        "stp x29, x30, [sp, #-16]!\n.cfi_adjust_cfa_offset 16\n.cfi_rel_offset x29, 0\n.cfi_rel_offset x30, 8\n"
+        "bl jm_native_thread_starts\nldp x29, x30, [sp], #16\n.cfi_adjust_cfa_offset -16\n.cfi_restore x29\n"
+        ".cfi_restore x30\nbr x1\n.cfi_endproc\n.size jm_native_thread_entry, .-jm_native_thread_entry\n");
+#endif
+
+NATIVE_EXPORT Int pthread_create(UWord *made, const void *attributes, void *(*routine)(void *), void *argument)
+{
+    ORIGINAL(Int, pthread_create, UWord *, const void *, void *(*)(void *), void *);
+    if (!NATIVE_BEGIN())
+        return original_pthread_create(made, attributes, routine, argument);
+    Start *start = host_alloc("jm.native.thread", sizeof *start);
+    *start = (Start){routine, argument, jm_native_new_thread(), 0};
+    jm_native_end();
+    Int error = original_pthread_create(made, attributes, jm_native_thread_entry, start);
+    Bool is_inside = NATIVE_BEGIN();
+    if (is_inside && !error)
+        jm_native_stack_mapped(*made); // the C library puts its record of a thread at the end of the stack
+    if (is_inside && error) {
+        jm_native_thread_not_begun(start->thread);
+        host_free(start);
+    }
+    if (is_inside)
+        jm_native_end();
+    if (!error) {
+        __atomic_store_n(&start->may_begin, 1, __ATOMIC_RELEASE);
+        jm_kernel_call(__NR_futex, (UWord)&start->may_begin, FUTEX_WAKE_PRIVATE, 1, 0, 0);
+    }
+    return error;
+}
+
+// ---- fork, exec, exit ----------------------------------------------------------------------------------------
+
+static void before_fork(void)
+{
+    if (NATIVE_BEGIN())
+        event_before_fork(); // the lock is held until after
+}
+
+static void after_fork_in_parent(void)
+{
+    if (jm_native_thread && jm_native_thread->is_recording)
+        jm_native_end();
+}
+
+static void after_fork_in_child(void)
+{
+    if (!jm_native_thread || !jm_native_thread->is_recording)
+        return;
+    NativeRegisters registers;
+    NATIVE_REGISTERS(&registers);
+    jm_native_process_forked();
+    jm_native_fork_in_child();
+    jm_native_thread->registers = &registers;
+    event_after_fork_in_child(jm_native_thread->id);
+    jm_native_end();
+}
+
+Int __register_atfork(void (*before)(void), void (*in_parent)(void), void (*in_child)(void), void *object);
+Int on_exit(void (*end)(Int status, void *argument), void *argument);
+
+static void end(Int status, void *argument)
+{
+    if (!NATIVE_BEGIN())
+        return;
+    if (!jm_native_is_process()) { // of vfork: its parent goes on with this memory
+        jm_native_end();
+        return;
+    }
+    jm_native_end_threads();
+    const UWord args[6] = {(UInt)status};
+    event_before_syscall(host_thread(), __NR_exit_group, args);
+    event_ended();
+    event_closed();
+    jm_native_state = NATIVE_HAS_ENDED;
+    jm_native_end();
+}
+
+void jm_native_watch_process(void)
+{
+    __register_atfork(before_fork, after_fork_in_parent, after_fork_in_child, NULL);
+    on_exit(end, NULL); // the first that is registered runs last
+}
+
+#define EXIT(name)                                                                                                     \
+    NATIVE_EXPORT __attribute__((noreturn)) void name(Int status);                                                     \
+    void name(Int status)                                                                                              \
+    {                                                                                                                  \
+        end(status, NULL);                                                                                             \
+        jm_kernel_call(__NR_exit_group, status, 0, 0, 0, 0);                                                           \
+        __builtin_unreachable();                                                                                       \
+    }
+EXIT(_exit)
+EXIT(_Exit)
+
+// Before the call, as nothing comes after one that succeeds.
+static inline __attribute__((always_inline)) void executes(void)
+{
+    static const UWord args[6];
+    if (!NATIVE_BEGIN())
+        return;
+    if (jm_native_is_process())
+        event_before_syscall(host_thread(), __NR_execve, args);
+    jm_native_end();
+}
+
+NATIVE_EXPORT Int execve(const HChar *path, HChar *const argv[], HChar *const environment[])
+{
+    ORIGINAL(Int, execve, const HChar *, HChar *const[], HChar *const[]);
+    executes();
+    return original_execve(path, argv, environment);
+}
+
+NATIVE_EXPORT Int execv(const HChar *path, HChar *const argv[])
+{
+    ORIGINAL(Int, execv, const HChar *, HChar *const[]);
+    executes();
+    return original_execv(path, argv);
+}
+
+NATIVE_EXPORT Int execvp(const HChar *file, HChar *const argv[])
+{
+    ORIGINAL(Int, execvp, const HChar *, HChar *const[]);
+    executes();
+    return original_execvp(file, argv);
+}
+
+NATIVE_EXPORT Int execvpe(const HChar *file, HChar *const argv[], HChar *const environment[])
+{
+    ORIGINAL(Int, execvpe, const HChar *, HChar *const[], HChar *const[]);
+    executes();
+    return original_execvpe(file, argv, environment);
+}
+
+NATIVE_EXPORT Int fexecve(Int fd, HChar *const argv[], HChar *const environment[])
+{
+    ORIGINAL(Int, fexecve, Int, HChar *const[], HChar *const[]);
+    executes();
+    return original_fexecve(fd, argv, environment);
+}

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//
+// Reads the loader's list (struct r_debug of link.h, which debuggers read) and the dynamic sections of its objects.
+
+#include "host/native/objects.h"
+#include "base/libc.h"
+#include "host/native/hook.h"
+
+#include <elf.h>
+#include <link.h>
+
+#pragma GCC visibility push(default)
+extern struct r_debug _r_debug; // the loader's
+#pragma GCC visibility pop
+extern Elf64_Dyn _DYNAMIC[] __attribute__((visibility("hidden"))); // this library's
+
+Bool jm_loaded_object(UInt i, LoadedObject *object)
+{
+    const struct link_map *at = _r_debug.r_map;
+    for (; at && i; i--)
+        at = at->l_next;
+    if (at)
+        *object = (LoadedObject){at->l_addr, at->l_name, (Addr)at->l_ld};
+    return at != NULL;
+}
+
+typedef struct {
+    const Elf64_Sym *symbols;
+    const HChar *strings;
+    const UInt *gnu_hash, *hash;
+} Exports;
+
+static Exports exports_of(const LoadedObject *object)
+{
+    Exports e = {0};
+    for (const Elf64_Dyn *d = (const Elf64_Dyn *)object->dynamic; d->d_tag != DT_NULL; d++) {
+        // glibc has added the bias to these values; musl has not, nor anybody in the vDSO.
+        Addr value = d->d_un.d_ptr < object->bias ? d->d_un.d_ptr + object->bias : d->d_un.d_ptr;
+        switch (d->d_tag) {
+        case DT_SYMTAB:
+            e.symbols = (const Elf64_Sym *)value;
+            break;
+        case DT_STRTAB:
+            e.strings = (const HChar *)value;
+            break;
+        case DT_GNU_HASH:
+            e.gnu_hash = (const UInt *)value;
+            break;
+        case DT_HASH:
+            e.hash = (const UInt *)value;
+            break;
+        }
+    }
+    return e;
+}
+
+static Bool is_function(const Exports *e, UInt i, const HChar *name)
+{
+    const Elf64_Sym *s = &e->symbols[i];
+    UInt type = ELF64_ST_TYPE(s->st_info);
+    return s->st_shndx != SHN_UNDEF && s->st_value && (type == STT_FUNC || type == STT_NOTYPE) &&
+           strcmp(e->strings + s->st_name, name) == 0;
+}
+
+// The tables' forms: "GNU hash" and System V's (gABI, "Hash Table").
+static UInt find_by_gnu_hash(const Exports *e, const HChar *name)
+{
+    UInt hash = 5381;
+    for (const UChar *c = (const UChar *)name; *c; c++)
+        hash = hash * 33 + *c;
+    const UInt *t = e->gnu_hash;
+    UInt n_buckets = t[0], first = t[1], n_words = t[2];
+    const UInt *buckets = t + 4 + n_words * 2, *chain = buckets + n_buckets;
+    UInt i = n_buckets ? buckets[hash % n_buckets] : 0;
+    if (i < first || i == 0)
+        return 0;
+    for (;; i++) {
+        UInt has = chain[i - first];
+        if ((has | 1) == (hash | 1) && is_function(e, i, name))
+            return i;
+        if (has & 1)
+            return 0;
+    }
+}
+
+static UInt find_by_hash(const Exports *e, const HChar *name)
+{
+    UInt n = e->hash[1];
+    for (UInt i = 1; i < n; i++)
+        if (is_function(e, i, name))
+            return i;
+    return 0;
+}
+
+Addr jm_exported_by(const LoadedObject *object, const HChar *name)
+{
+    Exports e = exports_of(object);
+    if (!e.symbols || !e.strings)
+        return 0;
+    UInt i = e.gnu_hash ? find_by_gnu_hash(&e, name) : e.hash ? find_by_hash(&e, name) : 0;
+    return i ? object->bias + e.symbols[i].st_value : 0;
+}
+
+Addr jm_native_next(const HChar *name)
+{
+    LoadedObject object;
+    Bool is_behind_us = False;
+    for (UInt i = 0; jm_loaded_object(i, &object); i++) {
+        Addr found = is_behind_us ? jm_exported_by(&object, name) : 0;
+        if (found)
+            return found;
+        is_behind_us |= object.dynamic == (Addr)_DYNAMIC;
+    }
+    return 0;
+}

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//
+// Object files as the loader lists them, and their exported names. Nothing here takes the loader's lock or calls it:
+// use it at the start, or where no other thread loads a library.
+
+#ifndef JM_NATIVE_OBJECTS_H
+#define JM_NATIVE_OBJECTS_H
+
+#include "host/types.h"
+
+// An object of the loader's list.
+typedef struct {
+    Addr bias;         // to be added to the file's addresses
+    const HChar *name; // "" for the program
+    Addr dynamic;      // its dynamic section
+} LoadedObject;
+
+// The object at a position in the order of the list, from 0. False at the end.
+Bool jm_loaded_object(UInt i, LoadedObject *object);
+
+// Address of a function that the object exports; 0 if it does not.
+Addr jm_exported_by(const LoadedObject *object, const HChar *name);
+
+#endif

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//
+// The process that is recorded: its start and end, its arguments, descriptors of the recorder's own.
+
+#ifndef JM_NATIVE_PROCESS_H
+#define JM_NATIVE_PROCESS_H
+
+#include "host/types.h"
+
+// Register what runs at fork and exit (calls.c).
+void jm_native_watch_process(void);
+
+// False in a child that shares this memory until it executes another program (vfork).
+Bool jm_native_is_process(void);
+void jm_native_process_forked(void); // in the child
+
+Bool jm_native_is_own_descriptor(Int fd);
+
+// The program is about to put another file there: take the recorder's away first.
+void jm_native_move_descriptor(Int fd);
+
+#endif
