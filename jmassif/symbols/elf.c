@@ -23,7 +23,7 @@
 static Addr elf_header(Addr inside)
 {
     Mapping here;
-    if (!host_mapping_at(inside, &here) || here.as != MAPPED_FILE || !here.is_programs)
+    if (!host_mapping_at(inside, &here) || here.as != MAPPED_FILE)
         return 0;
     const ULong device = here.device, inode = here.inode;
     for (UInt i = 0; i < MAX_SEGMENTS; i++) {

@@ -46,25 +46,21 @@ typedef struct {
 // NULL until the thread's first event.
 extern __thread NativeThread *jm_native_thread __attribute__((tls_model("initial-exec")));
 
-// Registers of the hook as they are here: its own unwind table leads from them to its caller.
+// Registers that a function keeps for its caller, as they are here: from them the hook's own unwind table leads to its
+// caller. The others are not needed.
 #if defined(__x86_64__)
 #define NATIVE_REGISTERS(r)                                                                                            \
-    __asm__ volatile("movq %%rax, 0(%0)\n\tmovq %%rdx, 8(%0)\n\tmovq %%rcx, 16(%0)\n\tmovq %%rbx, 24(%0)\n\t"          \
-                     "movq %%rsi, 32(%0)\n\tmovq %%rdi, 40(%0)\n\tmovq %%rbp, 48(%0)\n\tmovq %%rsp, 56(%0)\n\t"        \
-                     "movq %%r8, 64(%0)\n\tmovq %%r9, 72(%0)\n\tmovq %%r10, 80(%0)\n\tmovq %%r11, 88(%0)\n\t"          \
-                     "movq %%r12, 96(%0)\n\tmovq %%r13, 104(%0)\n\tmovq %%r14, 112(%0)\n\tmovq %%r15, 120(%0)\n\t"     \
+    __asm__ volatile("movq %%rbx, 24(%0)\n\tmovq %%rbp, 48(%0)\n\tmovq %%rsp, 56(%0)\n\tmovq %%r12, 96(%0)\n\t"        \
+                     "movq %%r13, 104(%0)\n\tmovq %%r14, 112(%0)\n\tmovq %%r15, 120(%0)\n\t"                           \
                      "leaq 0(%%rip), %%rax\n\tmovq %%rax, 128(%0)"                                                     \
                      :                                                                                                 \
                      : "r"(r)                                                                                          \
                      : "rax", "memory")
 #elif defined(__aarch64__)
 #define NATIVE_REGISTERS(r)                                                                                            \
-    __asm__ volatile("stp x0, x1, [%0]\n\tstp x2, x3, [%0, 16]\n\tstp x4, x5, [%0, 32]\n\tstp x6, x7, [%0, 48]\n\t"    \
-                     "stp x8, x9, [%0, 64]\n\tstp x10, x11, [%0, 80]\n\tstp x12, x13, [%0, 96]\n\t"                    \
-                     "stp x14, x15, [%0, 112]\n\tstp x16, x17, [%0, 128]\n\tstp x18, x19, [%0, 144]\n\t"               \
-                     "stp x20, x21, [%0, 160]\n\tstp x22, x23, [%0, 176]\n\tstp x24, x25, [%0, 192]\n\t"               \
-                     "stp x26, x27, [%0, 208]\n\tstp x28, x29, [%0, 224]\n\tmov x16, sp\n\t"                           \
-                     "stp x30, x16, [%0, 240]\n\tadr x16, .\n\tstr x16, [%0, 256]"                                     \
+    __asm__ volatile("stp x18, x19, [%0, 144]\n\tstp x20, x21, [%0, 160]\n\tstp x22, x23, [%0, 176]\n\t"               \
+                     "stp x24, x25, [%0, 192]\n\tstp x26, x27, [%0, 208]\n\tstp x28, x29, [%0, 224]\n\t"               \
+                     "mov x16, sp\n\tstp x30, x16, [%0, 240]\n\tadr x16, .\n\tstr x16, [%0, 256]"                      \
                      :                                                                                                 \
                      : "r"(r)                                                                                          \
                      : "x16", "memory")
