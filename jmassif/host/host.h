@@ -45,6 +45,10 @@ typedef struct {
 // Find the mapping that holds an address. False if there is none: then `found` is the gap, MAPPED_NOTHING.
 Bool host_mapping_at(Addr address, Mapping *found);
 
+// While a mapping is reported that the program's loader has made: the loader's path if its frames are not on the stack,
+// as nobody sees it map; else NULL.
+const HChar *host_unseen_loader(void);
+
 // Address above which the host's own memory lies, but for the program's main stack.
 Addr host_own_memory(void);
 

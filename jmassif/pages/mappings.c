@@ -104,6 +104,9 @@ static UInt holder_of_mapping(const Mapping *mapping, ThreadId tid)
     NodeId node = tid == HOST_NO_THREAD ? 0 : jm_scope_capture(tid, &is_ignored);
     if (is_ignored)
         return 0;
+    const HChar *loader = host_unseen_loader();
+    if (loader)
+        node = jm_stack_push_mapped(node, loader, True);
     if (!path) {
         if (!node)
             return holder_of(jm_account_owned(0, KIND_ANON, JM_OWNER_APP), False);

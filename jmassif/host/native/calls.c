@@ -28,34 +28,68 @@
 // The kernel's result of a function of the C library that has returned -1.
 #define KERNEL_RESULT(result) ((result) == (__typeof__(result))-1 ? -(Long)errno : (Long)(result))
 
-// Make a call between the two events of a system call; `and` is done in the second, before it.
-#define SYSTEM_CALL(result, call, number, and, ...)                                                                    \
+// A system call, with what it does to the table of mappings if it succeeds.
+typedef struct {
+    UInt number;
+    UWord args[6];
+    Long returned; // by the kernel: -errno of a failed call
+    void (*done)(const UWord *args, Addr result);
+} Call;
+
+static void before(void *job)
+{
+    const Call *c = job;
+    event_before_syscall(host_thread(), c->number, c->args);
+}
+
+static void after(void *job)
+{
+    const Call *c = job;
+    if (c->done && !jm_is_error(c->returned))
+        c->done(c->args, c->returned);
+    event_after_syscall(host_thread(), c->number, c->args, c->returned);
+}
+
+// Make a call between the two events of a system call.
+#define SYSTEM_CALL(result, call, number, done, ...)                                                                   \
     do {                                                                                                               \
-        const UWord args[6] = {__VA_ARGS__};                                                                           \
-        if (NATIVE_BEGIN()) {                                                                                          \
-            event_before_syscall(host_thread(), number, args);                                                         \
-            jm_native_end();                                                                                           \
-        }                                                                                                              \
+        Call call_ = {number, {__VA_ARGS__}, 0, done};                                                                 \
+        NATIVE_RECORD(before, &call_);                                                                                 \
         (result) = call;                                                                                               \
-        if (NATIVE_BEGIN()) {                                                                                          \
-            Long kernels = KERNEL_RESULT(result);                                                                      \
-            if (!jm_is_error(kernels)) {                                                                               \
-                and;                                                                                                   \
-            }                                                                                                          \
-            event_after_syscall(host_thread(), number, args, kernels);                                                 \
-            jm_native_end();                                                                                           \
-        }                                                                                                              \
+        Int error_ = errno;                                                                                            \
+        call_.returned = KERNEL_RESULT(result);                                                                        \
+        NATIVE_RECORD(after, &call_);                                                                                  \
+        errno = error_;                                                                                                \
     } while (0)
 
 // ---- mappings ------------------------------------------------------------------------------------------------
+
+static void mapped(const UWord *args, Addr result)
+{
+    jm_native_mapped(result, args[1], args[2], args[3], args[4], args[5]);
+}
+
+static void unmapped(const UWord *args, Addr result)
+{
+    jm_native_unmapped(args[0], args[1]);
+}
+
+static void protected(const UWord *args, Addr result)
+{
+    jm_native_protected(args[0], args[1], args[2]);
+}
+
+static void moved(const UWord *args, Addr result)
+{
+    jm_native_moved(args[0], args[1], result, args[2]);
+}
 
 NATIVE_EXPORT void *mmap(void *address, SizeT bytes, Int protection, Int flags, Int fd, Long offset)
 {
     ORIGINAL(void *, mmap, void *, SizeT, Int, Int, Int, Long);
     void *p;
-    SYSTEM_CALL(p, original_mmap(address, bytes, protection, flags, fd, offset), __NR_mmap,
-                jm_native_mapped((Addr)p, bytes, protection, flags, fd, offset), (UWord)address, bytes, protection,
-                flags, fd, offset);
+    SYSTEM_CALL(p, original_mmap(address, bytes, protection, flags, fd, offset), __NR_mmap, mapped, (UWord)address,
+                bytes, protection, flags, fd, offset);
     return p;
 }
 
@@ -66,8 +100,7 @@ NATIVE_EXPORT Int munmap(void *address, SizeT bytes)
 {
     ORIGINAL(Int, munmap, void *, SizeT);
     Int result;
-    SYSTEM_CALL(result, original_munmap(address, bytes), __NR_munmap, jm_native_unmapped((Addr)address, bytes),
-                (UWord)address, bytes);
+    SYSTEM_CALL(result, original_munmap(address, bytes), __NR_munmap, unmapped, (UWord)address, bytes);
     return result;
 }
 
@@ -75,8 +108,8 @@ NATIVE_EXPORT Int mprotect(void *address, SizeT bytes, Int protection)
 {
     ORIGINAL(Int, mprotect, void *, SizeT, Int);
     Int result;
-    SYSTEM_CALL(result, original_mprotect(address, bytes, protection), __NR_mprotect,
-                jm_native_protected((Addr)address, bytes, protection), (UWord)address, bytes, protection);
+    SYSTEM_CALL(result, original_mprotect(address, bytes, protection), __NR_mprotect, protected, (UWord)address, bytes,
+                protection);
     return result;
 }
 
@@ -85,31 +118,29 @@ NATIVE_EXPORT void *mremap(void *from, SizeT old_bytes, SizeT new_bytes, Int fla
 {
     ORIGINAL(void *, mremap, void *, SizeT, SizeT, Int, ...);
     void *p;
-    SYSTEM_CALL(p, original_mremap(from, old_bytes, new_bytes, flags, to), __NR_mremap,
-                jm_native_moved((Addr)from, old_bytes, (Addr)p, new_bytes), (UWord)from, old_bytes, new_bytes, flags,
-                (UWord)to);
+    SYSTEM_CALL(p, original_mremap(from, old_bytes, new_bytes, flags, to), __NR_mremap, moved, (UWord)from, old_bytes,
+                new_bytes, flags, (UWord)to);
     return p;
 }
 
-// The break of a program that moves it itself. The C library's own heap moves it without these.
-static void break_moved(Addr from, Addr to)
+// The break of a program that moves it itself. The C library's own heap moves it without this.
+static void break_moved(void *job)
 {
-    if (to > from) {
-        jm_native_mapped(from, to - from, PROT_READ | PROT_WRITE, MAP_ANONYMOUS | MAP_PRIVATE, -1, 0);
-    } else if (to < from) {
-        jm_native_unmapped(to, from - to);
-    }
+    const Addr *from = job, *to = from + 1;
+    if (*to > *from)
+        jm_native_mapped(*from, *to - *from, PROT_READ | PROT_WRITE, MAP_ANONYMOUS | MAP_PRIVATE, -1, 0);
+    else
+        jm_native_unmapped(*to, *from - *to);
 }
 
 NATIVE_EXPORT void *sbrk(Word bytes)
 {
     ORIGINAL(void *, sbrk, Word);
-    void *before = original_sbrk(bytes);
-    if (bytes && before != (void *)-1 && NATIVE_BEGIN()) {
-        break_moved((Addr)before, (Addr)before + bytes);
-        jm_native_end();
-    }
-    return before;
+    void *at = original_sbrk(bytes);
+    Addr from_and_to[2] = {(Addr)at, (Addr)at + bytes};
+    if (bytes && at != (void *)-1)
+        NATIVE_RECORD(break_moved, from_and_to);
+    return at;
 }
 
 // ---- files and devices ---------------------------------------------------------------------------------------
@@ -118,7 +149,7 @@ NATIVE_EXPORT Int ioctl(Int fd, UWord request, void *argument)
 {
     ORIGINAL(Int, ioctl, Int, UWord, ...);
     Int result;
-    SYSTEM_CALL(result, original_ioctl(fd, request, argument), __NR_ioctl, , fd, request, (UWord)argument);
+    SYSTEM_CALL(result, original_ioctl(fd, request, argument), __NR_ioctl, NULL, fd, request, (UWord)argument);
     return result;
 }
 
@@ -128,7 +159,8 @@ NATIVE_EXPORT Int ioctl(Int fd, UWord request, void *argument)
     {                                                                                                                  \
         ORIGINAL(Int, name, const HChar *, Int, ...);                                                                  \
         Int result;                                                                                                    \
-        SYSTEM_CALL(result, original_##name(path, flags, mode), __NR_openat, , JM_AT_FDCWD, (UWord)path, flags, mode); \
+        SYSTEM_CALL(result, original_##name(path, flags, mode), __NR_openat, NULL, JM_AT_FDCWD, (UWord)path, flags,    \
+                    mode);                                                                                             \
         return result;                                                                                                 \
     }
 #define JM_AT_FDCWD (UWord) - 100
@@ -141,7 +173,7 @@ OPEN(open64)
     {                                                                                                                  \
         ORIGINAL(Int, name, Int, const HChar *, Int, ...);                                                             \
         Int result;                                                                                                    \
-        SYSTEM_CALL(result, original_##name(directory, path, flags, mode), __NR_openat, , directory, (UWord)path,      \
+        SYSTEM_CALL(result, original_##name(directory, path, flags, mode), __NR_openat, NULL, directory, (UWord)path,  \
                     flags, mode);                                                                                      \
         return result;                                                                                                 \
     }
@@ -156,7 +188,7 @@ NATIVE_EXPORT Int close(Int fd)
         return -1;
     }
     Int result;
-    SYSTEM_CALL(result, original_close(fd), __NR_close, , fd);
+    SYSTEM_CALL(result, original_close(fd), __NR_close, NULL, fd);
     return result;
 }
 
@@ -164,7 +196,7 @@ NATIVE_EXPORT Int dup(Int fd)
 {
     ORIGINAL(Int, dup, Int);
     Int result;
-    SYSTEM_CALL(result, original_dup(fd), __NR_dup, , fd);
+    SYSTEM_CALL(result, original_dup(fd), __NR_dup, NULL, fd);
     return result;
 }
 
@@ -173,7 +205,7 @@ NATIVE_EXPORT Int dup3(Int fd, Int to, Int flags)
     ORIGINAL(Int, dup3, Int, Int, Int);
     Int result;
     jm_native_move_descriptor(to);
-    SYSTEM_CALL(result, original_dup3(fd, to, flags), __NR_dup3, , fd, to, flags);
+    SYSTEM_CALL(result, original_dup3(fd, to, flags), __NR_dup3, NULL, fd, to, flags);
     return result;
 }
 
@@ -184,7 +216,7 @@ NATIVE_EXPORT Int dup2(Int fd, Int to)
     if (fd == to)
         return original_dup2(fd, to);
     jm_native_move_descriptor(to);
-    SYSTEM_CALL(result, original_dup2(fd, to), __NR_dup3, , fd, to, 0);
+    SYSTEM_CALL(result, original_dup2(fd, to), __NR_dup3, NULL, fd, to, 0);
     return result;
 }
 
@@ -192,7 +224,7 @@ NATIVE_EXPORT Int prctl(Int option, UWord a, UWord b, UWord c, UWord d)
 {
     ORIGINAL(Int, prctl, Int, UWord, UWord, UWord, UWord);
     Int result;
-    SYSTEM_CALL(result, original_prctl(option, a, b, c, d), __NR_prctl, , option, a, b, c, d);
+    SYSTEM_CALL(result, original_prctl(option, a, b, c, d), __NR_prctl, NULL, option, a, b, c, d);
     return result;
 }
 
@@ -200,7 +232,7 @@ NATIVE_EXPORT SSizeT recvmsg(Int fd, void *message, Int flags)
 {
     ORIGINAL(SSizeT, recvmsg, Int, void *, Int);
     SSizeT result;
-    SYSTEM_CALL(result, original_recvmsg(fd, message, flags), __NR_recvmsg, , fd, (UWord)message, flags);
+    SYSTEM_CALL(result, original_recvmsg(fd, message, flags), __NR_recvmsg, NULL, fd, (UWord)message, flags);
     return result;
 }
 
@@ -208,7 +240,7 @@ NATIVE_EXPORT SSizeT sendmsg(Int fd, const void *message, Int flags)
 {
     ORIGINAL(SSizeT, sendmsg, Int, const void *, Int);
     SSizeT result;
-    SYSTEM_CALL(result, original_sendmsg(fd, message, flags), __NR_sendmsg, , fd, (UWord)message, flags);
+    SYSTEM_CALL(result, original_sendmsg(fd, message, flags), __NR_sendmsg, NULL, fd, (UWord)message, flags);
     return result;
 }
 
@@ -219,8 +251,39 @@ typedef struct {
     void *(*routine)(void *argument);
     void *argument;
     NativeThread *thread;
+    UWord made;    // the C library's handle
     Int may_begin; // a futex
+    const NativeRegisters *registers;
 } Start;
+
+static void thread_begins(void *job)
+{
+    Start *start = job;
+    jm_native_thread_begins(start->thread, start->registers);
+    host_free(start);
+}
+
+static void before_thread(void *job)
+{
+    Start **start = job, given = **start;
+    given.thread = jm_native_new_thread();
+    *start = host_alloc("jm.native.thread", sizeof given);
+    **start = given;
+}
+
+// The C library puts its record of a thread, which the handle points to, at the end of the stack.
+static void thread_made(void *job)
+{
+    const Start *start = job;
+    jm_native_stack_mapped(start->made);
+}
+
+static void thread_not_made(void *job)
+{
+    Start *start = job;
+    jm_native_thread_not_begun(start->thread);
+    host_free(start);
+}
 
 typedef struct {
     void *argument;
@@ -235,13 +298,12 @@ Begun jm_native_thread_starts(Start *start, Addr link)
     while (!__atomic_load_n(&start->may_begin, __ATOMIC_ACQUIRE))
         jm_kernel_call(__NR_futex, (UWord)&start->may_begin, FUTEX_WAIT_PRIVATE, 0, 0, 0);
     Begun begun = {start->argument, start->routine};
-    NativeThread *t = start->thread;
-    t->is_recording = True;
     NativeRegisters registers;
     NATIVE_REGISTERS(&registers);
+    start->registers = &registers;
+    start->thread->is_recording = True;
     jm_native_lock();
-    jm_native_thread_begins(t, &registers);
-    host_free(start);
+    jm_native_on_own_stack(thread_begins, start);
     jm_native_end();
     return begun;
 }
@@ -265,40 +327,47 @@ __asm__(".text\n.globl jm_native_thread_entry\n.hidden jm_native_thread_entry\n"
 NATIVE_EXPORT Int pthread_create(UWord *made, const void *attributes, void *(*routine)(void *), void *argument)
 {
     ORIGINAL(Int, pthread_create, UWord *, const void *, void *(*)(void *), void *);
-    if (!NATIVE_BEGIN())
+    Start given = {.routine = routine, .argument = argument}, *start = &given;
+    if (!NATIVE_RECORD(before_thread, &start))
         return original_pthread_create(made, attributes, routine, argument);
-    Start *start = host_alloc("jm.native.thread", sizeof *start);
-    *start = (Start){routine, argument, jm_native_new_thread(), 0};
-    jm_native_end();
     Int error = original_pthread_create(made, attributes, jm_native_thread_entry, start);
-    Bool is_inside = NATIVE_BEGIN();
-    if (is_inside && !error)
-        jm_native_stack_mapped(*made); // the C library puts its record of a thread at the end of the stack
-    if (is_inside && error) {
-        jm_native_thread_not_begun(start->thread);
-        host_free(start);
+    if (error) {
+        NATIVE_RECORD(thread_not_made, start);
+        return error;
     }
-    if (is_inside)
-        jm_native_end();
-    if (!error) {
-        __atomic_store_n(&start->may_begin, 1, __ATOMIC_RELEASE);
-        jm_kernel_call(__NR_futex, (UWord)&start->may_begin, FUTEX_WAKE_PRIVATE, 1, 0, 0);
-    }
-    return error;
+    start->made = *made;
+    NATIVE_RECORD(thread_made, start);
+    __atomic_store_n(&start->may_begin, 1, __ATOMIC_RELEASE);
+    jm_kernel_call(__NR_futex, (UWord)&start->may_begin, FUTEX_WAKE_PRIVATE, 1, 0, 0);
+    return 0;
 }
 
 // ---- fork, exec, exit ----------------------------------------------------------------------------------------
 
+static void forks(void *job)
+{
+    (void)job;
+    event_before_fork();
+}
+
 static void before_fork(void)
 {
-    if (NATIVE_BEGIN())
-        event_before_fork(); // the lock is held until after
+    NativeRegisters registers;
+    NATIVE_REGISTERS(&registers);
+    if (jm_native_begin(&registers))
+        jm_native_on_own_stack(forks, NULL); // the lock is held until after
 }
 
 static void after_fork_in_parent(void)
 {
     if (jm_native_thread && jm_native_thread->is_recording)
         jm_native_end();
+}
+
+static void is_child(void *job)
+{
+    (void)job;
+    event_after_fork_in_child(jm_native_thread->id);
 }
 
 static void after_fork_in_child(void)
@@ -310,28 +379,29 @@ static void after_fork_in_child(void)
     jm_native_process_forked();
     jm_native_fork_in_child();
     jm_native_thread->registers = &registers;
-    event_after_fork_in_child(jm_native_thread->id);
+    jm_native_on_own_stack(is_child, NULL);
     jm_native_end();
 }
 
 Int __register_atfork(void (*before)(void), void (*in_parent)(void), void (*in_child)(void), void *object);
 Int on_exit(void (*end)(Int status, void *argument), void *argument);
 
-static void end(Int status, void *argument)
+static void ends(void *status)
 {
-    if (!NATIVE_BEGIN())
+    if (!jm_native_is_process()) // a child of vfork: its parent goes on with this memory
         return;
-    if (!jm_native_is_process()) { // of vfork: its parent goes on with this memory
-        jm_native_end();
-        return;
-    }
     jm_native_end_threads();
-    const UWord args[6] = {(UInt)status};
+    const UWord args[6] = {*(UInt *)status};
     event_before_syscall(host_thread(), __NR_exit_group, args);
     event_ended();
     event_closed();
     jm_native_state = NATIVE_HAS_ENDED;
-    jm_native_end();
+}
+
+static void end(Int status, void *argument)
+{
+    (void)argument;
+    NATIVE_RECORD(ends, &status);
 }
 
 void jm_native_watch_process(void)
@@ -351,48 +421,45 @@ void jm_native_watch_process(void)
 EXIT(_exit)
 EXIT(_Exit)
 
-// Before the call, as nothing comes after one that succeeds.
-static inline __attribute__((always_inline)) void executes(void)
+static void executes(void *job)
 {
+    (void)job;
     static const UWord args[6];
-    if (!NATIVE_BEGIN())
-        return;
     if (jm_native_is_process())
         event_before_syscall(host_thread(), __NR_execve, args);
-    jm_native_end();
 }
 
 NATIVE_EXPORT Int execve(const HChar *path, HChar *const argv[], HChar *const environment[])
 {
     ORIGINAL(Int, execve, const HChar *, HChar *const[], HChar *const[]);
-    executes();
+    NATIVE_RECORD(executes, NULL); // nothing comes after a call that succeeds
     return original_execve(path, argv, environment);
 }
 
 NATIVE_EXPORT Int execv(const HChar *path, HChar *const argv[])
 {
     ORIGINAL(Int, execv, const HChar *, HChar *const[]);
-    executes();
+    NATIVE_RECORD(executes, NULL); // nothing comes after a call that succeeds
     return original_execv(path, argv);
 }
 
 NATIVE_EXPORT Int execvp(const HChar *file, HChar *const argv[])
 {
     ORIGINAL(Int, execvp, const HChar *, HChar *const[]);
-    executes();
+    NATIVE_RECORD(executes, NULL); // nothing comes after a call that succeeds
     return original_execvp(file, argv);
 }
 
 NATIVE_EXPORT Int execvpe(const HChar *file, HChar *const argv[], HChar *const environment[])
 {
     ORIGINAL(Int, execvpe, const HChar *, HChar *const[], HChar *const[]);
-    executes();
+    NATIVE_RECORD(executes, NULL); // nothing comes after a call that succeeds
     return original_execvpe(file, argv, environment);
 }
 
 NATIVE_EXPORT Int fexecve(Int fd, HChar *const argv[], HChar *const environment[])
 {
     ORIGINAL(Int, fexecve, Int, HChar *const[], HChar *const[]);
-    executes();
+    NATIVE_RECORD(executes, NULL); // nothing comes after a call that succeeds
     return original_fexecve(fd, argv, environment);
 }

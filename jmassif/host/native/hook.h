@@ -1,20 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
 // What all hooks share. A hook is a function of this library that the program calls instead of another's. It makes the
-// real call, and records it between NATIVE_BEGIN and jm_native_end:
+// real call, and records it:
 //
 //     void *malloc(size_t bytes)
 //     {
 //         void *p = real.malloc(bytes);
-//         if (p && NATIVE_BEGIN()) {
-//             jm_heap_allocated(host_thread(), (Addr)p, (Block){.bytes = bytes});
-//             jm_native_end();
-//         }
+//         NATIVE_RECORD(allocated, &((Allocation){p, bytes}));
 //         return p;
 //     }
 //
-// Between the two the thread holds the recorder's lock. Nothing there may call malloc, stdio, dl… or getenv of the C
-// library, nor wait for another thread of the program.
+// Meanwhile the thread holds the recorder's lock, and is on its stack. Nothing there may call malloc, stdio, dl… or
+// getenv of the C library, nor wait for another thread of the program.
 
 #ifndef JM_NATIVE_HOOK_H
 #define JM_NATIVE_HOOK_H
@@ -70,15 +67,24 @@ extern __thread NativeThread *jm_native_thread __attribute__((tls_model("initial
 // ended, or this thread is inside it already (a signal handler, a call that the recorder itself makes).
 Bool jm_native_begin(const NativeRegisters *registers);
 
-// To be used in the hook itself, whose frame must stay until jm_native_end.
-#define NATIVE_BEGIN()                                                                                                 \
+void jm_native_end(void);
+
+// Run a function on the recorder's own stack, under the lock: the program's threads may have small ones.
+void jm_native_on_own_stack(void (*f)(void *job), void *job);
+
+// Record by a function, in the hook itself: its registers are kept meanwhile. False if there was nothing to record.
+#define NATIVE_RECORD(f, job)                                                                                          \
     ({                                                                                                                 \
         NativeRegisters registers_;                                                                                    \
+        void *job_ = (job);                                                                                            \
         NATIVE_REGISTERS(&registers_);                                                                                 \
-        jm_native_begin(&registers_);                                                                                  \
+        Bool records_ = jm_native_begin(&registers_);                                                                  \
+        if (records_) {                                                                                                \
+            jm_native_on_own_stack(f, job_);                                                                           \
+            jm_native_end();                                                                                           \
+        }                                                                                                              \
+        records_;                                                                                                      \
     })
-
-void jm_native_end(void);
 
 // The address of a function in the first object after this library that exports it, in the order in which the loader
 // searches; 0 if none does.

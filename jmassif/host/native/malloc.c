@@ -85,39 +85,87 @@ static void forget_missed(Addr address)
     }
 }
 
-#define ALWAYS_INLINE static inline __attribute__((always_inline))
+// A call of malloc or its kin, with its arguments and results.
+typedef struct {
+    const HChar *api;
+    void *old;      // of realloc and free
+    void *p;        // the result
+    SizeT bytes;    // requested
+    Block block;    // of `old`
+    ULong overhead; // of `old`
+    Bool is_known;  // `block` is valid
+} Call;
 
-// In the hook's own frame, for its registers.
-ALWAYS_INLINE void *recorded(void *p, SizeT bytes, const HChar *api)
+static void failed(const Call *c)
 {
-    if (!NATIVE_BEGIN()) {
-        n_unrecorded += p != NULL;
-        return p;
-    }
-    if (LIKELY(p != NULL)) {
-        forget_missed((Addr)p);
-        jm_heap_allocated(host_thread(), (Addr)p, (Block){.bytes = bytes});
-    } else if ((SSizeT)bytes < 0) {
+    if ((SSizeT)c->bytes < 0)
         jm_heap_refused();
-    } else {
-        jm_heap_ran_out(host_thread(), api, bytes);
-    }
-    jm_native_end();
-    return p;
+    else
+        jm_heap_ran_out(host_thread(), c->api, c->bytes);
 }
 
-static void ends(void *p)
+static void allocated(void *job)
 {
+    const Call *c = job;
+    if (LIKELY(c->p != NULL)) {
+        forget_missed((Addr)c->p);
+        jm_heap_allocated(host_thread(), (Addr)c->p, (Block){.bytes = c->bytes});
+    } else {
+        failed(c);
+    }
+}
+
+static void freed(void *job)
+{
+    const Call *c = job;
     Block block;
-    if (!jm_blocks_find((Addr)p, &block) || block.is_custom) {
+    if (!jm_blocks_find((Addr)c->old, &block) || block.is_custom) {
         if (n_unrecorded)
             n_unrecorded--;
         else
-            jm_heap_unknown_free((Addr)p);
+            jm_heap_unknown_free((Addr)c->old);
         return;
     }
-    jm_heap_freed(host_thread(), (Addr)p, &block);
-    jm_blocks_remove((Addr)p);
+    jm_heap_freed(host_thread(), (Addr)c->old, &block);
+    jm_blocks_remove((Addr)c->old);
+}
+
+static void unmapped(void *job)
+{
+    const Call *c = job;
+    jm_native_heap_unmapped((Addr)c->old);
+}
+
+static void before_realloc(void *job)
+{
+    Call *c = job;
+    c->is_known = jm_blocks_find((Addr)c->old, &c->block) && !c->block.is_custom;
+    if (!c->is_known)
+        return;
+    c->overhead = jm_heap_overhead((Addr)c->old, &c->block);
+    jm_blocks_remove((Addr)c->old);
+}
+
+static void after_realloc(void *job)
+{
+    const Call *c = job;
+    if (c->p) {
+        forget_missed((Addr)c->p);
+        jm_heap_moved(host_thread(), (Addr)c->old, &c->block, c->overhead, (Addr)c->p, (Block){.bytes = c->bytes});
+        if (c->p != c->old)
+            jm_native_heap_unmapped((Addr)c->old);
+    } else {
+        jm_blocks_add((Addr)c->old, c->block);
+        failed(c);
+    }
+}
+
+// In the hook's own frame, for its registers.
+static inline __attribute__((always_inline)) void *recorded(void *p, SizeT bytes, const HChar *api)
+{
+    if (jm_options.heap && !NATIVE_RECORD(allocated, &((Call){.api = api, .p = p, .bytes = bytes})))
+        n_unrecorded += p != NULL;
+    return p;
 }
 
 // ---- hooks ---------------------------------------------------------------------------------------------------
@@ -145,64 +193,37 @@ NATIVE_EXPORT void free(void *p)
     if (!p)
         return;
     prepare();
-    SizeT usable = real.malloc_usable_size ? real.malloc_usable_size(p) : 0;
-    if (NATIVE_BEGIN()) {
-        ends(p);
-        jm_native_end();
+    if (!jm_options.heap) {
+        real.free(p);
+        return;
     }
+    Call c = {.old = p, .bytes = real.malloc_usable_size ? real.malloc_usable_size(p) : 0};
+    NATIVE_RECORD(freed, &c);
     real.free(p);
-    if (UNLIKELY(usable >= LARGE_BLOCK) && NATIVE_BEGIN()) {
-        jm_native_heap_unmapped((Addr)p);
-        jm_native_end();
-    }
+    if (UNLIKELY(c.bytes >= LARGE_BLOCK))
+        NATIVE_RECORD(unmapped, &c);
 }
 
 NATIVE_EXPORT void *realloc(void *p, SizeT bytes)
 {
     prepare();
-    if (!p)
+    if (!p || !jm_options.heap)
         return recorded(real.realloc(p, bytes), bytes, "realloc");
+    Call c = {.api = "realloc", .old = p, .bytes = bytes};
     if (bytes == 0) {
-        if (NATIVE_BEGIN()) {
-            ends(p);
-            jm_native_end();
-        }
+        NATIVE_RECORD(freed, &c);
         void *q = real.realloc(p, 0);
         return q ? recorded(q, 0, "realloc") : NULL;
     }
-    Block block;
-    ULong old_overhead = 0;
-    Bool is_known = False;
-    if (NATIVE_BEGIN()) {
-        is_known = jm_blocks_find((Addr)p, &block) && !block.is_custom;
-        if (is_known) {
-            old_overhead = jm_heap_overhead((Addr)p, &block);
-            jm_blocks_remove((Addr)p);
-        }
-        jm_native_end();
-    }
-    void *q = real.realloc(p, bytes);
-    if (!is_known) {
-        if (q && n_unrecorded)
-            n_unrecorded--;
-        return recorded(q, bytes, "realloc");
-    }
-    if (!NATIVE_BEGIN())
-        return q;
-    if (q) {
-        forget_missed((Addr)q);
-        jm_heap_moved(host_thread(), (Addr)p, &block, old_overhead, (Addr)q, (Block){.bytes = bytes});
-        if (q != p)
-            jm_native_heap_unmapped((Addr)p);
+    NATIVE_RECORD(before_realloc, &c);
+    c.p = real.realloc(p, bytes);
+    if (c.is_known) {
+        NATIVE_RECORD(after_realloc, &c);
     } else {
-        jm_blocks_add((Addr)p, block);
-        if ((SSizeT)bytes < 0)
-            jm_heap_refused();
-        else
-            jm_heap_ran_out(host_thread(), "realloc", bytes);
+        n_unrecorded -= c.p && n_unrecorded;
+        recorded(c.p, bytes, "realloc");
     }
-    jm_native_end();
-    return q;
+    return c.p;
 }
 
 NATIVE_EXPORT void *reallocarray(void *p, SizeT n, SizeT each)
@@ -210,11 +231,7 @@ NATIVE_EXPORT void *reallocarray(void *p, SizeT n, SizeT each)
     SizeT bytes;
     if (__builtin_mul_overflow(n, each, &bytes)) {
         errno = ENOMEM;
-        if (NATIVE_BEGIN()) {
-            jm_heap_refused();
-            jm_native_end();
-        }
-        return NULL;
+        return recorded(NULL, ~(SizeT)0, "realloc");
     }
     return realloc(p, bytes);
 }

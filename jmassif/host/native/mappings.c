@@ -19,6 +19,7 @@
 #include <asm/unistd.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <link.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/sysmacros.h>
@@ -37,6 +38,10 @@ typedef struct {
 static Array known = JM_ARRAY("jm.native.mapping", Known);
 static Array fresh = JM_ARRAY("jm.native.mapping", Known); // while the kernel's list is read
 static Bool has_begun;
+
+#pragma GCC visibility push(default)
+extern struct r_debug _r_debug; // the loader's
+#pragma GCC visibility pop
 
 Bool jm_native_has_changes;
 
@@ -150,6 +155,7 @@ static void take_over(Known *k, const Known *before)
         return;
     // Zero-initialised data follows the data of its file.
     Bool is_data = before && before->end == k->start && before->path && !before->is_heap;
+    k->is_own = is_data && before->is_own;
     k->is_heap |= has_begun && !is_data;
 }
 
@@ -196,6 +202,15 @@ static void report_gone(void)
     jm_array_clear(&gone);
 }
 
+// The program's loader, by the file that holds its list of objects.
+static const HChar *loader_path;
+static Bool reports_changes;
+
+const HChar *host_unseen_loader(void)
+{
+    return reports_changes ? loader_path : NULL;
+}
+
 void jm_native_report_changes(void)
 {
     jm_native_has_changes = False;
@@ -205,14 +220,18 @@ void jm_native_report_changes(void)
             continue;
         at(i)->is_reported = True;
         Known k = *at(i);
-        event_mapped(k.start, k.end - k.start, k.protection & PROT_READ, k.protection & PROT_EXEC,
+        reports_changes = !k.is_stack;
+        event_mapped(k.start, k.end - k.start, k.protection & PROT_READ, (k.protection & PROT_EXEC) != 0,
                      k.path && k.protection & PROT_EXEC);
     }
+    reports_changes = False;
 }
 
 void jm_native_mappings_start(void)
 {
     read_list();
+    const Known *loader = find((Addr)&_r_debug);
+    loader_path = loader ? loader->path : NULL;
     jm_native_report_changes();
     has_begun = True;
 }

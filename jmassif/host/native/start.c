@@ -310,6 +310,7 @@ static __attribute__((constructor(101))) void start(Int argc, HChar **argv, HCha
     NativeRegisters registers;
     NATIVE_REGISTERS(&registers);
     jm_native_lock();
+    jm_native_own_stack_start();
     event_started();
     NativeThread *main_thread = jm_native_new_thread();
     main_thread->is_recording = True;

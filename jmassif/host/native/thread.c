@@ -115,15 +115,50 @@ void jm_native_thread_not_begun(NativeThread *t)
     event_thread_ended(t->id);
 }
 
+// ---- the recorder's stack ------------------------------------------------------------------------------------
+
+#define STACK_BYTES ((SizeT)1 << 20)
+
+extern Addr jm_native_stack_end __attribute__((visibility("hidden")));
+Addr jm_native_stack_end;
+
+void jm_native_own_stack_start(void)
+{
+    jm_native_stack_end = JM_ROUND_DOWN((Addr)host_alloc("jm.native.stack", STACK_BYTES) + STACK_BYTES, 64);
+}
+
+// The frame pointer leads back; debuggers follow it by the unwind table.
+#if defined(__x86_64__)
+__asm__(".text\n.globl jm_native_on_own_stack\n.hidden jm_native_on_own_stack\n"
+        ".type jm_native_on_own_stack, @function\njm_native_on_own_stack:\n.cfi_startproc\n"
+        "pushq %rbp\n.cfi_def_cfa_offset 16\n.cfi_offset rbp, -16\nmovq %rsp, %rbp\n.cfi_def_cfa_register rbp\n"
+        "movq jm_native_stack_end(%rip), %rsp\nmovq %rdi, %rax\nmovq %rsi, %rdi\ncall *%rax\n"
+        "movq %rbp, %rsp\npopq %rbp\n.cfi_def_cfa rsp, 8\nret\n.cfi_endproc\n"
+        ".size jm_native_on_own_stack, .-jm_native_on_own_stack\n");
+#elif defined(__aarch64__)
+__asm__(".text\n.globl jm_native_on_own_stack\n.hidden jm_native_on_own_stack\n"
+        ".type jm_native_on_own_stack, %function\njm_native_on_own_stack:\n.cfi_startproc\n"
+        "stp x29, x30, [sp, #-16]!\n.cfi_def_cfa_offset 16\n.cfi_offset x29, -16\n.cfi_offset x30, -8\n"
+        "mov x29, sp\n.cfi_def_cfa_register x29\nadrp x2, jm_native_stack_end\n"
+        "ldr x2, [x2, #:lo12:jm_native_stack_end]\nmov sp, x2\nmov x3, x0\nmov x0, x1\nblr x3\n"
+        "mov sp, x29\nldp x29, x30, [sp], #16\n.cfi_def_cfa sp, 0\n.cfi_restore x29\n.cfi_restore x30\nret\n"
+        ".cfi_endproc\n.size jm_native_on_own_stack, .-jm_native_on_own_stack\n");
+#endif
+
 // ---- events --------------------------------------------------------------------------------------------------
 
 // A thread that no hook has seen begin.
-static NativeThread *adopt(const NativeRegisters *registers)
+static void adopt(void *registers)
 {
     NativeThread *t = jm_native_new_thread();
     t->is_recording = True;
     jm_native_thread_begins(t, registers);
-    return t;
+}
+
+static void report_changes(void *job)
+{
+    (void)job;
+    jm_native_report_changes();
 }
 
 Bool jm_native_begin(const NativeRegisters *registers)
@@ -145,11 +180,12 @@ Bool jm_native_begin(const NativeRegisters *registers)
         return False;
     }
     if (UNLIKELY(!t))
-        t = adopt(registers);
+        jm_native_on_own_stack(adopt, (void *)registers);
+    t = jm_native_thread;
     running = t;
     t->registers = registers;
     if (UNLIKELY(jm_native_has_changes))
-        jm_native_report_changes();
+        jm_native_on_own_stack(report_changes, NULL);
     return True;
 }
 

@@ -16,6 +16,8 @@ extern ULong jm_native_n_missed;
 void jm_native_lock(void);
 void jm_native_unlock(void);
 
+void jm_native_own_stack_start(void);
+
 #define JM_NOT_BEGUN -1 // a kernel id that no thread has
 
 // Under the lock. A record for a thread that is about to be made, its first event, and for one that was not made.

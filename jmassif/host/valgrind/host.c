@@ -67,6 +67,11 @@ Bool host_mapping_at(Addr address, Mapping *found)
     return found->as != MAPPED_NOTHING;
 }
 
+const HChar *host_unseen_loader(void)
+{
+    return NULL;
+}
+
 // The main stack lies above the core's memory, and ends at the same address in all processes.
 #define LONGEST_STACK ((Addr)1 << 30)
 
