@@ -62,6 +62,11 @@ Long jm_read(Int fd, void *to, SizeT bytes)
     return jm_kernel_call(__NR_read, fd, (UWord)to, bytes, 0, 0);
 }
 
+Long jm_read_at(Int fd, void *to, SizeT bytes, ULong offset)
+{
+    return jm_kernel_call(__NR_pread64, fd, (UWord)to, bytes, offset, 0);
+}
+
 Long jm_write(Int fd, const void *from, SizeT bytes)
 {
     return jm_kernel_call(__NR_write, fd, (UWord)from, bytes, 0, 0);
@@ -81,7 +86,8 @@ Long jm_read_link(const HChar *path, HChar *to, SizeT bytes)
 static Bool is_status(Long result, const struct stat *found, FileStatus *status)
 {
     if (result == 0)
-        *status = (FileStatus){found->st_dev, found->st_ino, found->st_size, found->st_mode};
+        *status = (FileStatus){found->st_dev, found->st_ino, found->st_size, found->st_mode,
+                               found->st_mtim.tv_sec * 1000000000ULL + found->st_mtim.tv_nsec};
     return result == 0;
 }
 

@@ -23,13 +23,15 @@ static inline Bool jm_is_error(Long result)
 Int jm_open(const HChar *path, Int flags, UInt mode);
 void jm_close(Int fd);
 Long jm_read(Int fd, void *to, SizeT bytes);
+Long jm_read_at(Int fd, void *to, SizeT bytes, ULong offset);
 Long jm_write(Int fd, const void *from, SizeT bytes);
 Long jm_seek(Int fd, ULong offset);                           // from the start
 Long jm_read_link(const HChar *path, HChar *to, SizeT bytes); // without a NUL
 
 typedef struct {
     ULong dev, ino, size;
-    UInt mode; // S_ISREG and its kin
+    UInt mode;      // S_ISREG and its kin
+    ULong modified; // nanoseconds since 1970
 } FileStatus;
 
 Bool jm_file_status(Int fd, FileStatus *status);

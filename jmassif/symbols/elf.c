@@ -18,9 +18,8 @@
 // pages leaves gaps between them, in which other mappings may lie.
 #define MAX_SEGMENTS 64
 
-// Find the ELF header of the file mapped at `inside`: the start of its mapping at offset 0, which lies below. 0 if
-// there is no such mapping.
-static Addr elf_header(Addr inside)
+// The header is the start of the file's mapping at offset 0, which lies below.
+Addr jm_elf_header(Addr inside)
 {
     Mapping here;
     if (!host_mapping_at(inside, &here) || here.as != MAPPED_FILE)
@@ -99,7 +98,7 @@ static UInt n_dynamic_symbols(Addr hash, Addr gnu_hash)
 Addr jm_find_dynamic_symbol(Addr inside, const HChar *name)
 {
     Addr bias, dynamic;
-    if (!find_segment(elf_header(inside), PT_DYNAMIC, &bias, &dynamic))
+    if (!find_segment(jm_elf_header(inside), PT_DYNAMIC, &bias, &dynamic))
         return 0;
     Addr symbols = 0, strings = 0, hash = 0, gnu_hash = 0;
     for (Addr at = dynamic;; at += sizeof(Elf64_Dyn)) {
@@ -171,9 +170,9 @@ static UnwindTable find_unwind_table(Addr ip)
     UnwindTable found = {.start = code.start, .end = code.end};
     Addr bias, table;
     EhFrameHeader header;
-    if (find_segment(elf_header(ip), PT_GNU_EH_FRAME, &bias, &table) && jm_read_bytes(table, &header, sizeof header) &&
-        header.version == 1 && header.count_encoding == UDATA4 && header.table_encoding == DATAREL_SDATA4 &&
-        jm_is_readable(table + sizeof header, header.n_entries * 8ULL)) {
+    if (find_segment(jm_elf_header(ip), PT_GNU_EH_FRAME, &bias, &table) &&
+        jm_read_bytes(table, &header, sizeof header) && header.version == 1 && header.count_encoding == UDATA4 &&
+        header.table_encoding == DATAREL_SDATA4 && jm_is_readable(table + sizeof header, header.n_entries * 8ULL)) {
         found.table = table;
         found.n_entries = header.n_entries;
         Int last;

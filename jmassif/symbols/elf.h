@@ -9,6 +9,9 @@
 
 #include "host/types.h"
 
+// Return the address of the ELF header of the object file mapped around `inside`; 0 if there is none.
+Addr jm_elf_header(Addr inside);
+
 // Return the address of a dynamic symbol of the object file mapped around `inside`; 0 if the file does not export it.
 Addr jm_find_dynamic_symbol(Addr inside, const HChar *name);
 
