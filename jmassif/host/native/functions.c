@@ -10,7 +10,9 @@
 #include "base/libc.h"
 #include "base/map.h"
 #include "base/stats.h"
+#include "base/table.h"
 #include "base/text.h"
+#include "host/native/demangle.h"
 #include "symbols/elf.h"
 #include "symbols/file_pages.h"
 
@@ -20,6 +22,7 @@
 #include <sys/mman.h>
 
 #define MOST_SEGMENTS 16   // loaded ones, of a file
+#define MOST_CODE     4    // of them with code
 #define MOST_SECTIONS 1024 // of a file
 #define MOST_SYMBOLS  (16u << 20)
 #define MOST_ID       32 // bytes of a build-id
@@ -40,7 +43,6 @@ typedef struct {
 
 typedef struct {
     ULong offset, address, bytes, memory_bytes;
-    Bool is_code;
 } Segment;
 
 typedef struct {
@@ -52,8 +54,8 @@ typedef struct {
     Bool is_mapped_only; // there is no such file any more: offsets are addresses, less `bias`
     Addr bias, header;   // only then
     HChar *soname, *debug_path;
-    UInt n_segments;
-    Segment segments[MOST_SEGMENTS];
+    UInt n_code;
+    Segment code_at[MOST_CODE];
     ULong text, text_bytes, plt, plt_bytes;
     SymbolTable full, dynamic; // full: in the debug file if there is a path of it
     ULong code;                // address of the first code, as in the file
@@ -68,9 +70,28 @@ static SizeT index_bytes;
 
 // ---- reading -------------------------------------------------------------------------------------------------
 
+// The last page that was read of the file: headers are many small records.
+static struct {
+    Int fd;
+    ULong start;
+    SizeT bytes;
+    UChar at[4096];
+} page;
+
 static Bool read_whole(Int fd, void *to, SizeT bytes, ULong offset)
 {
-    return jm_read_at(fd, to, bytes, offset) == (Long)bytes;
+    if (bytes > sizeof page.at)
+        return jm_read_at(fd, to, bytes, offset) == (Long)bytes;
+    if (page.fd != fd || offset < page.start || offset + bytes > page.start + page.bytes) {
+        Long got = jm_read_at(fd, page.at, sizeof page.at, offset);
+        page.fd = fd;
+        page.start = offset;
+        page.bytes = jm_is_error(got) ? 0 : got;
+        if (page.bytes < bytes)
+            return False;
+    }
+    memcpy(to, page.at + (offset - page.start), bytes);
+    return True;
 }
 
 // A part of a file or of what is mapped, for the time of one event.
@@ -105,6 +126,7 @@ static Int open_file(const HChar *path, FileStatus *status)
 {
     Int fd = jm_open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0);
     *status = (FileStatus){0};
+    page.bytes = 0;
     if (jm_is_error(fd))
         return -1;
     if (jm_file_status(fd, status) && (status->mode & 0170000) == 0100000)
@@ -185,11 +207,15 @@ static void read_build_id(Source from, BuildId *id)
     }
 }
 
+// Loaded segments of the file that is being read.
+static Segment segments[MOST_SEGMENTS];
+static UInt n_segments;
+
 // The file's offset, or the mapped address, of an address as the file has it; 0 if it is not loaded.
 static ULong place_of(const Object *o, ULong address)
 {
-    for (UInt i = 0; i < o->n_segments; i++) {
-        const Segment *s = &o->segments[i];
+    for (UInt i = 0; i < n_segments; i++) {
+        const Segment *s = &segments[i];
         if (address >= s->address && address - s->address < s->bytes)
             return o->is_mapped_only ? o->bias + address : address - s->address + s->offset;
     }
@@ -237,17 +263,20 @@ static void read_segments(Object *o, Source from, const Elf64_Ehdr *header, Elf6
     Elf64_Phdr segment;
     dynamic->p_type = PT_NULL;
     o->code = ~0ULL;
+    n_segments = 0;
     for (UInt i = 0; i < header->e_phnum && read_segment(from, header, i, &segment); i++) {
         if (segment.p_type == PT_DYNAMIC)
             *dynamic = segment;
-        if (segment.p_type != PT_LOAD || o->n_segments == MOST_SEGMENTS)
+        if (segment.p_type != PT_LOAD || n_segments == MOST_SEGMENTS)
             continue;
-        Bool is_code = (segment.p_flags & PF_X) != 0;
-        o->segments[o->n_segments++] =
-            (Segment){segment.p_offset, segment.p_vaddr, segment.p_filesz, segment.p_memsz, is_code};
+        Segment *s = &segments[n_segments++];
+        *s = (Segment){segment.p_offset, segment.p_vaddr, segment.p_filesz, segment.p_memsz};
         if (segment.p_offset == 0)
             o->bias = from.start - segment.p_vaddr;
-        if (is_code && HOST_PAGE_DOWN(segment.p_vaddr) < o->code)
+        if (!(segment.p_flags & PF_X) || o->n_code == MOST_CODE)
+            continue;
+        o->code_at[o->n_code++] = *s;
+        if (HOST_PAGE_DOWN(segment.p_vaddr) < o->code)
             o->code = HOST_PAGE_DOWN(segment.p_vaddr);
     }
 }
@@ -347,7 +376,7 @@ static void read_sections(Object *o, Int fd, Bool is_debug_file)
             o->dynamic = table_of(sections, header.e_shnum, s, status.size);
         HChar name[8] = "";
         if (s->sh_type != SHT_PROGBITS || s->sh_name >= names->sh_size ||
-            jm_read_at(fd, name, sizeof name - 1, names->sh_offset + s->sh_name) <= 0)
+            !read_whole(fd, name, sizeof name - 2, names->sh_offset + s->sh_name))
             continue;
         if (jm_text_equal(name, ".text")) {
             o->text = s->sh_addr;
@@ -476,10 +505,9 @@ static Bool is_code(const Object *o, ULong start, ULong bytes)
 {
     if (start - o->plt < o->plt_bytes)
         return False;
-    for (UInt i = 0; i < o->n_segments; i++) {
-        const Segment *s = &o->segments[i];
-        if (s->is_code && start >= HOST_PAGE_DOWN(s->address) &&
-            start + bytes <= HOST_PAGE_UP(s->address + s->memory_bytes))
+    for (UInt i = 0; i < o->n_code; i++) {
+        const Segment *s = &o->code_at[i];
+        if (start >= HOST_PAGE_DOWN(s->address) && start + bytes <= HOST_PAGE_UP(s->address + s->memory_bytes))
             return True;
     }
     return False;
@@ -656,15 +684,55 @@ static void drop_oldest(const Object *but)
     }
 }
 
+// ---- names ---------------------------------------------------------------------------------------------------
+
+// Names read lately: many addresses are in the same functions.
+typedef struct {
+    const Object *object; // NULL: free
+    UInt start;
+    HChar *name;
+} Named;
+
+#define NAMED_BITS 9
+static Named named[1u << NAMED_BITS];
+
+static Named *named_at(const Object *o, UInt start)
+{
+    return &named[jm_place((Addr)o ^ start, NAMED_BITS)];
+}
+
+static void forget_names(const Object *o)
+{
+    for (UInt i = 0; i < sizeof named / sizeof *named; i++)
+        if (named[i].object == o) {
+            host_free(named[i].name);
+            named[i] = (Named){0};
+        }
+}
+
+static const HChar *read_symbol(const Object *o, Int fd, UInt name)
+{
+    if (name & NAME_IN_DYNAMIC)
+        return string_at(o->is_mapped_only, fd, o->dynamic.strings + (name & ~NAME_IN_DYNAMIC));
+    if (!o->debug_path)
+        return string_at(False, fd, o->full.strings + name);
+    FileStatus status;
+    Int debug = open_file(o->debug_path, &status);
+    const HChar *text = debug >= 0 ? string_at(False, debug, o->full.strings + name) : NULL;
+    if (debug >= 0)
+        jm_close(debug);
+    return text;
+}
+
 // ---- objects -------------------------------------------------------------------------------------------------
 
 static void forget(Object *o)
 {
+    forget_names(o);
     drop_functions(o);
     host_free(o->soname);
     host_free(o->debug_path);
-    Object empty = {.node = o->node, .path = o->path, .device = o->device};
-    *o = empty;
+    *o = (Object){.node = o->node, .path = o->path, .device = o->device};
 }
 
 static void read_object(Object *o, const Mapping *code)
@@ -679,18 +747,13 @@ static void read_object(Object *o, const Mapping *code)
     }
 }
 
-// The object behind a mapping, and its opened file or -1. What was read of a file that has changed is read again.
-static Object *object_of(const Mapping *code, Int *fd)
+static Object *object_of(const Mapping *code)
 {
-    Object *o = NULL;
-    *fd = -1;
     if (code->as != MAPPED_FILE || !code->path)
         return NULL;
-    for (o = jm_map_find(&objects, code->inode); o; o = (Object *)o->node.next)
-        if (o->node.key == code->inode && o->device == code->device && jm_text_equal(o->path, code->path))
-            break;
-    FileStatus status;
-    *fd = open_file(code->path, &status);
+    Object *o = jm_map_find(&objects, code->inode);
+    while (o && (o->node.key != code->inode || o->device != code->device || !jm_text_equal(o->path, code->path)))
+        o = (Object *)o->node.next;
     if (!o) {
         o = host_alloc_zeroed("jm.native.object", 1, sizeof *o);
         o->node.key = code->inode;
@@ -698,24 +761,34 @@ static Object *object_of(const Mapping *code, Int *fd)
         o->path = jm_text_copy("jm.native.object", code->path);
         jm_map_add(&objects, o);
         read_object(o, code);
-    } else if (!is_same_file(&o->status, &status) || (o->is_mapped_only && jm_elf_header(code->start) != o->header)) {
+    } else if (o->is_mapped_only && jm_elf_header(code->start) != o->header) {
         read_object(o, code);
-    }
-    if (*fd >= 0 && o->is_mapped_only) {
-        jm_close(*fd);
-        *fd = -1;
     }
     o->used = ++n_uses;
     return o;
 }
 
-// The address in the file of an address in a mapping of it; 0 if no segment holds it.
+// Open the object's file, to read symbols. If it has changed, all of it is read anew first. -1 if only what is mapped
+// is left.
+static Int open_object(Object *o, const Mapping *code)
+{
+    FileStatus status;
+    Int fd = o->is_mapped_only ? -1 : open_file(o->path, &status);
+    if (o->is_mapped_only || (fd >= 0 && is_same_file(&o->status, &status)))
+        return fd;
+    if (fd >= 0)
+        jm_close(fd);
+    read_object(o, code);
+    return o->is_mapped_only ? -1 : open_file(o->path, &status);
+}
+
+// The address in the file of an address in a mapping of it; 0 if no code of the file is there.
 static ULong address_in_file(const Object *o, const Mapping *code, Addr ip)
 {
     ULong offset = ip - code->start + code->offset;
-    for (UInt i = 0; i < o->n_segments; i++) {
-        const Segment *s = &o->segments[i];
-        if (s->is_code && offset >= HOST_PAGE_DOWN(s->offset) && offset < HOST_PAGE_UP(s->offset + s->bytes))
+    for (UInt i = 0; i < o->n_code; i++) {
+        const Segment *s = &o->code_at[i];
+        if (offset >= HOST_PAGE_DOWN(s->offset) && offset < HOST_PAGE_UP(s->offset + s->bytes))
             return offset - s->offset + s->address;
     }
     return 0;
@@ -736,52 +809,55 @@ static const Function *find(const Object *o, ULong address)
     return f && wanted - f->start < f->bytes ? f : NULL;
 }
 
-static const HChar *read_name(const Object *o, Int fd, UInt name)
+// Find the function in the object's index as it is after its file has been opened.
+static const Function *find_in_file(Object *o, const Mapping *code, Addr ip, Int fd)
 {
-    if (name & NAME_IN_DYNAMIC)
-        return string_at(o->is_mapped_only, fd, o->dynamic.strings + (name & ~NAME_IN_DYNAMIC));
-    if (!o->debug_path)
-        return string_at(False, fd, o->full.strings + name);
-    FileStatus status;
-    Int debug = open_file(o->debug_path, &status);
-    const HChar *text = debug >= 0 ? string_at(False, debug, o->full.strings + name) : NULL;
-    if (debug >= 0)
-        jm_close(debug);
-    return text;
-}
-
-Bool jm_function_at(const Mapping *code, Addr ip, const HChar **symbol, Bool *is_entry)
-{
-    Int fd;
-    Object *o = object_of(code, &fd);
-    *symbol = NULL;
-    ULong address = o && o->is_elf ? address_in_file(o, code, ip) : 0;
+    ULong address = address_in_file(o, code, ip);
     if (address && !o->functions) {
         build(o, fd);
         drop_oldest(o);
     }
-    const Function *f = address ? find(o, address) : NULL;
-    if (f) {
-        *symbol = read_name(o, fd, f->name);
-        *is_entry = f->start == address - o->code;
-    }
-    if (fd >= 0)
-        jm_close(fd);
-    return *symbol != NULL;
+    return address ? find(o, address) : NULL;
 }
 
-Bool jm_object_file(const Mapping *code, ObjectFile *file)
+const HChar *jm_function_at(const Mapping *code, Addr ip, Bool *is_entry)
 {
-    Int fd;
-    Object *o = object_of(code, &fd);
-    if (fd >= 0)
-        jm_close(fd);
+    Object *o = object_of(code);
+    ULong address = o ? address_in_file(o, code, ip) : 0;
+    if (!address)
+        return NULL;
+    const Function *f = o->functions ? find(o, address) : NULL;
+    if (o->functions && !f)
+        return NULL;
+    Named *known = f ? named_at(o, f->start) : NULL;
+    if (!f || known->object != o || known->start != f->start) {
+        Int fd = open_object(o, code);
+        f = find_in_file(o, code, ip, fd);
+        const HChar *symbol = f ? read_symbol(o, fd, f->name) : NULL;
+        if (fd >= 0)
+            jm_close(fd);
+        if (!symbol)
+            return NULL;
+        known = named_at(o, f->start);
+        host_free(known->name);
+        *known = (Named){o, f->start, jm_text_copy("jm.native.name", jm_demangled(symbol))};
+    }
+    *is_entry = f->start == address_in_file(o, code, ip) - o->code;
+    return known->name;
+}
+
+Bool jm_object_file(const Mapping *code, Bool is_new, ObjectFile *file)
+{
+    Object *o = object_of(code);
+    FileStatus status;
+    if (o && is_new && !o->is_mapped_only && !(jm_path_status(o->path, &status) && is_same_file(&o->status, &status)))
+        read_object(o, code);
     if (!o || !o->is_elf)
         return False;
     *file = (ObjectFile){o->soname, code->start, code->end};
-    for (UInt i = 0; o->text_bytes && i < o->n_segments; i++) {
-        const Segment *s = &o->segments[i];
-        if (s->is_code && o->text - s->address < s->memory_bytes) {
+    for (UInt i = 0; o->text_bytes && i < o->n_code; i++) {
+        const Segment *s = &o->code_at[i];
+        if (o->text - s->address < s->memory_bytes) {
             file->text = o->text - s->address + s->offset - code->offset + code->start;
             file->text_end = file->text + o->text_bytes;
         }

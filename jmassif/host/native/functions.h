@@ -10,16 +10,18 @@
 
 #include "host/host.h"
 
-// Find the function that holds an address in a mapping of a file. The symbol is as in the file, and holds until the
-// next call. False if there is none.
-Bool jm_function_at(const Mapping *code, Addr ip, const HChar **symbol, Bool *is_entry);
+// The name of the function that holds an address in a mapping of a file: demangled, with its symbol's version; and
+// whether the function begins there. NULL if there is none. The name holds until the next call.
+const HChar *jm_function_at(const Mapping *code, Addr ip, Bool *is_entry);
 
-// What is known of the object file behind a mapping of it; NULL if it is none.
 typedef struct {
     const HChar *soname; // NULL if it has none
     Addr text, text_end; // .text, in this mapping's addresses
 } ObjectFile;
-Bool jm_object_file(const Mapping *code, ObjectFile *file);
+
+// The object file behind a mapping of it; False if it is none. Of a new mapping, look whether the file has changed
+// since it was read.
+Bool jm_object_file(const Mapping *code, Bool is_new, ObjectFile *file);
 
 void jm_functions_stats(void);
 

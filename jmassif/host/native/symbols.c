@@ -6,7 +6,6 @@
 #include "base/libc.h"
 #include "base/text.h"
 #include "host/host.h"
-#include "host/native/demangle.h"
 #include "host/native/functions.h"
 
 Bool host_is_below_main(const HChar *function)
@@ -24,11 +23,8 @@ Bool host_is_below_main(const HChar *function)
 static const HChar *function_at(Addr ip, Bool *is_entry)
 {
     Mapping code;
-    const HChar *symbol;
-    if (!host_mapping_at(ip, &code) || !jm_function_at(&code, ip, &symbol, is_entry))
-        return NULL;
-    const HChar *name = jm_demangled(symbol);
-    return host_is_below_main(name) ? "(below main)" : name;
+    const HChar *name = host_mapping_at(ip, &code) ? jm_function_at(&code, ip, is_entry) : NULL;
+    return name && host_is_below_main(name) ? "(below main)" : name;
 }
 
 void host_frames_at(Addr ip, Bool with_inlined, void (*add)(void *context, const HostFrame *frame), void *context)
@@ -53,7 +49,7 @@ void host_object_at(Addr ip, const HChar **path, const HChar **soname)
     if (!host_mapping_at(ip, &code) || code.as != MAPPED_FILE)
         return;
     *path = code.path;
-    if (jm_object_file(&code, &file) && ip >= file.text && ip < file.text_end)
+    if (jm_object_file(&code, False, &file) && ip >= file.text && ip < file.text_end)
         *soname = file.soname;
 }
 
@@ -63,7 +59,7 @@ Bool host_knows_object(Addr start, Addr end, const HChar **soname)
     Mapping code;
     ObjectFile file;
     *soname = NULL;
-    if (!host_mapping_at(start, &code) || !jm_object_file(&code, &file) || file.text < start || file.text >= end)
+    if (!host_mapping_at(start, &code) || !jm_object_file(&code, True, &file) || file.text < start || file.text >= end)
         return False;
     *soname = file.soname;
     return True;
