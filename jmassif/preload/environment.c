@@ -39,6 +39,11 @@ char *I_WRAP_SONAME_FNNAME_ZU(libcZdsoZa, getenv)(const char *name)
     return value;
 }
 
+unsigned long jm_nvtx_request(unsigned long request, unsigned long a, unsigned long b, unsigned long c, unsigned long d)
+{
+    return VALGRIND_DO_CLIENT_REQUEST_EXPR(0, request, a, b, c, d, 0);
+}
+
 // The program ends by exit(), which runs this destructor. After destructors the C library flushes its
 // buffers. _exit() and quick_exit() run no destructor and flush nothing, and the core must not flush for them
 // (host/valgrind/freeres.h).

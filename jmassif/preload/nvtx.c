@@ -6,7 +6,6 @@
 
 #include <stddef.h>
 #include <stdint.h>
-#include <valgrind/valgrind.h>
 
 #include "preload/nvtx.h"
 #include "preload/protocol.h"
@@ -17,7 +16,7 @@ typedef unsigned long UWord;
 
 static UWord tell(UWord call, UWord domain, UWord form, UWord argument)
 {
-    return VALGRIND_DO_CLIENT_REQUEST_EXPR(0, JM_REQ_NVTX, call, domain, form, argument, 0);
+    return jm_nvtx_request(JM_REQ_NVTX, call, domain, form, argument);
 }
 
 #define CALL(type, name, parameters, ...)                                                                              \
@@ -110,7 +109,7 @@ static char library_path[4096];
 
 char *jm_nvtx_library(void)
 {
-    if (VALGRIND_DO_CLIENT_REQUEST_EXPR(0, JM_REQ_NVTX_LIBRARY, slots, library_path, sizeof library_path, 0, 0))
+    if (jm_nvtx_request(JM_REQ_NVTX_LIBRARY, (UWord)slots, (UWord)library_path, sizeof library_path, 0))
         return library_path;
     return 0;
 }

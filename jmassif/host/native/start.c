@@ -12,6 +12,7 @@
 #include "base/text.h"
 #include "host/events.h"
 #include "host/host.h"
+#include "host/native/got.h"
 #include "host/native/hook.h"
 #include "host/native/mappings.h"
 #include "host/native/process.h"
@@ -319,4 +320,5 @@ static __attribute__((constructor(101))) void start(Int argc, HChar **argv, HCha
     jm_native_watch_process();
     jm_native_state = NATIVE_RECORDS;
     jm_native_end();
+    jm_native_patch();
 }

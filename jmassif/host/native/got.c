@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+//
+// See got.h.
+
+#include "host/native/got.h"
+#include "base/kernel.h"
+#include "base/text.h"
+#include "host/native/cuda_functions.h"
+#include "host/native/loaded.h"
+#include "host/native/replaced.h"
+#include "host/native/stubs.h"
+
+#include <asm/unistd.h>
+#include <sys/mman.h>
+
+#if defined(__x86_64__)
+#define IS_LINKAGE(type) ((type) == R_X86_64_JUMP_SLOT)
+#define IS_ADDRESS(type) ((type) == R_X86_64_GLOB_DAT || (type) == R_X86_64_64)
+#elif defined(__aarch64__)
+#define IS_LINKAGE(type) ((type) == R_AARCH64_JUMP_SLOT)
+#define IS_ADDRESS(type) ((type) == R_AARCH64_GLOB_DAT || (type) == R_AARCH64_ABS64)
+#endif
+
+// ---- the function that an entry which is not bound will call -----------------------------------------------------
+
+static Bool has_name(const NativeObject *object, const HChar *name)
+{
+    return jm_text_equal(object->soname ? object->soname : jm_text_file_name(object->path), name);
+}
+
+// Return whether an object needs another, directly or by way of at most `depth` others.
+static Bool needs(const NativeObject *o, const NativeObject *wanted, UInt depth)
+{
+    UInt n;
+    const NativeObject *objects = jm_native_objects(&n);
+    for (const Elf64_Dyn *d = o->dynamic; d->d_tag != DT_NULL; d++) {
+        if (d->d_tag != DT_NEEDED)
+            continue;
+        const HChar *name = o->strings + d->d_un.d_val;
+        if (has_name(wanted, name))
+            return True;
+        for (UInt i = 0; depth && i < n; i++)
+            if (has_name(&objects[i], name) && needs(&objects[i], wanted, depth - 1))
+                return True;
+    }
+    return False;
+}
+
+// The function that the loader will find, if there can be no doubt: only one object has the name, and it came with the
+// program or is needed by the caller. 0: only the loader knows.
+static Addr only_definition(const NativeObject *caller, const HChar *name)
+{
+    UInt n;
+    const NativeObject *objects = jm_native_objects(&n), *only = NULL;
+    Addr found = 0;
+    for (UInt i = 0; i < n; i++) {
+        Addr here = jm_native_exported(&objects[i], name);
+        if (here && only)
+            return 0;
+        if (here)
+            only = &objects[i], found = here;
+    }
+    return only && (only == caller || only->is_from_start || needs(caller, only, 2)) ? found : 0;
+}
+
+// ---- patching ------------------------------------------------------------------------------------------------
+
+typedef struct {
+    NativeObject *object;
+    Bool is_open; // its read-only entries can be written
+} Patch;
+
+static Bool is_in_segment(const NativeObject *o, Addr address, UInt flag)
+{
+    for (UInt i = 0; i < o->n_segments; i++) {
+        const Elf64_Phdr *s = &o->segments[i];
+        if (s->p_type == PT_LOAD && (s->p_flags & flag) && address - (o->bias + s->p_vaddr) < s->p_memsz)
+            return True;
+    }
+    return False;
+}
+
+static Bool protect_relro(const NativeObject *o, Int protection)
+{
+    return jm_kernel_call(__NR_mprotect, o->relro_start, o->relro_end - o->relro_start, protection, 0, 0) == 0;
+}
+
+static void write_entry(Patch *patch, UWord *place, UWord value)
+{
+    NativeObject *o = patch->object;
+    if (value == *place || !is_in_segment(o, (Addr)place, PF_W))
+        return;
+    if ((Addr)place >= o->relro_start && (Addr)place < o->relro_end && !patch->is_open) {
+        if (!protect_relro(o, PROT_READ | PROT_WRITE))
+            return;
+        patch->is_open = True;
+    }
+    __atomic_store_n(place, value, __ATOMIC_RELEASE);
+    if (jm_native_is_stub(value))
+        o->sample = place;
+}
+
+// In a program built for a fixed address, a function's address is that of the program's procedure linkage table, for
+// all objects. It leads on to the program's own entry.
+static Bool is_programs_linkage(Addr address, const HChar *name)
+{
+    UInt n;
+    const NativeObject *program = jm_native_objects(&n);
+    return program->bias == 0 && is_in_segment(program, address, PF_X) && jm_native_exported(program, name) != address;
+}
+
+static void patch_entry(Patch *patch, const Elf64_Rela *r)
+{
+    const NativeObject *o = patch->object;
+    const UInt type = ELF64_R_TYPE(r->r_info);
+    if ((!IS_LINKAGE(type) && !IS_ADDRESS(type)) || r->r_addend)
+        return;
+    const HChar *name = o->strings + o->symbols[ELF64_R_SYM(r->r_info)].st_name;
+    UWord *place = (UWord *)(o->bias + r->r_offset), value = *place;
+    Int row = jm_native_row(name);
+    if (!value || jm_native_is_stub(value)) // a weak symbol that nothing defines; an entry that has been patched
+        return;
+    if (row < 0) {
+        Addr replacement = jm_native_replacement(name, value);
+        if (replacement)
+            write_entry(patch, place, replacement);
+    } else if (IS_LINKAGE(type) && is_in_segment(o, value, PF_X) && jm_native_exported(o, name) != value) {
+        Addr found = only_definition(o, name);
+        write_entry(patch, place, found ? jm_native_stub(row, found) : jm_native_stub_unbound(row, value, place));
+    } else if (!is_programs_linkage(value, name)) {
+        write_entry(patch, place, jm_native_stub(row, value));
+    }
+}
+
+static Bool patch_object(NativeObject *o, void *context)
+{
+    Patch patch = {o, False};
+    if (o->is_patched)
+        return False;
+    o->is_patched = True;
+    for (SizeT i = o->n_relative; i < o->n_relocations; i++)
+        patch_entry(&patch, &o->relocations[i]);
+    for (SizeT i = 0; i < o->n_linkage; i++)
+        patch_entry(&patch, &o->linkage[i]);
+    if (patch.is_open)
+        protect_relro(o, PROT_READ);
+    return False;
+}
+
+void jm_native_patch(void)
+{
+    jm_native_each_object(patch_object, NULL);
+}
