@@ -26,6 +26,9 @@ import pytest
 from jmassif.model.run import Profile
 from jmassif.reader.builder import load_file
 
+# What records: "valgrind", or "native" for the preloaded recorder (tests/hosts.py).
+HOST = os.environ.get("JMASSIF_TEST_HOST") or "valgrind"
+
 ROOT = Path(__file__).resolve().parent.parent
 BUILD = Path(os.environ.get("JMASSIF_BUILD") or ROOT / "build").resolve()
 VALGRIND = os.environ.get("VALGRIND") or "valgrind"
@@ -164,13 +167,36 @@ def _record(
     valgrind: str,
     launcher: Sequence[Argument],
 ) -> Run:
-    out_file = f"--jmassif-out-file={directory}/jmassif.out.%p"
-    return run(
-        [*launcher, valgrind, "--tool=jmassif", out_file, "--pages=no", *options, *command],
-        env={"VALGRIND_LIB": str(build / ".in_place"), **(env or {})},
-        cwd=cwd or directory,
-        timeout=timeout,
-    )
+    started, environment = recorder(f"{directory}/jmassif.out.%p", ["--pages=no", *options], env, build, valgrind)
+    return run([*launcher, *started, *command], env=environment, cwd=cwd or directory, timeout=timeout)
+
+
+def recorder(
+    out_file: Argument,
+    options: Sequence[str] = (),
+    env: Optional[Mapping[str, str]] = None,
+    build: Path = BUILD,
+    valgrind: str = VALGRIND,
+    host: str = "",
+) -> Tuple[List[Argument], Dict[str, str]]:
+    """What comes before a program's command line so that it is recorded, and what belongs into the environment. Whoever
+    names a Valgrind gets it."""
+    options = [f"--jmassif-out-file={out_file}", *options]
+    env = dict(env or {})
+    if valgrind != VALGRIND or (host or HOST) == "valgrind":
+        return [valgrind, "--tool=jmassif", *options], {"VALGRIND_LIB": str(build / ".in_place"), **env}
+    # The program alone gets them, not what launches it.
+    preloaded = [str(native_library(build)), *filter(None, [env.pop("LD_PRELOAD", "")])]
+    variables = {"LD_PRELOAD": ":".join(preloaded), "JMASSIF_NATIVE": "\n".join(map(_native_option, options))}
+    return ["env", *(f"{name}={value}" for name, value in variables.items())], env
+
+
+def native_library(build: Path = BUILD) -> Path:
+    return build / "jmassif" / "libjmassif-native.so"
+
+
+def _native_option(option: str) -> str:
+    return {"-q": "--quiet"}.get(option, option)
 
 
 def recorded(
@@ -188,7 +214,7 @@ def recorded(
     """
     words = [*map(str, (*launcher, *command)), *options, *(env or {}).values()]
     named = [_contents(path) for word in words for path in _paths(word)]
-    key = _digest((words, sorted(env or {}), named, _tool(build)))
+    key = _digest((words, sorted(env or {}), named, _tool(build), HOST))
     if key not in _recorded:
 
         def make(directory: Path) -> None:
@@ -234,8 +260,9 @@ def _recordings() -> Path:
 
 @functools.lru_cache(maxsize=None)
 def _tool(build: Path) -> str:
-    """A digest of the recorder and of the Valgrind that runs it."""
+    """A digest of the recorders and of the Valgrind that runs one."""
     files = [*sorted((build / ".in_place").glob("*jmassif*")), Path(shutil.which(VALGRIND) or VALGRIND)]
+    files += filter(Path.exists, [native_library(build)])
     return _digest([_contents(path) for path in files])
 
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What the tests of the recorder share: their programs and libraries, compiled, and sums over a profile."""
 
+import itertools
 import os
 import subprocess
 from pathlib import Path
@@ -131,10 +132,11 @@ def run_both(command: Sequence[harness.Argument], *options: str) -> "harness.Rec
 
 def start(out_file: harness.Argument, *words: harness.Argument, **how: Any) -> "subprocess.Popen[bytes]":
     """Begins to record, for tests that do something meanwhile: options, then the program. What it prints comes by a pipe."""
-    tool = [harness.VALGRIND, "--tool=jmassif", f"--jmassif-out-file={out_file}", *words]
-    how["env"] = {**os.environ, "VALGRIND_LIB": str(harness.BUILD / ".in_place")}
+    options = list(itertools.takewhile(lambda word: str(word).startswith("-"), words))
+    recorder, env = harness.recorder(out_file, [str(option) for option in options])
+    how["env"] = {**os.environ, **env}
     how.setdefault("stdout", subprocess.PIPE)
-    return subprocess.Popen([str(word) for word in tool], **how)
+    return subprocess.Popen([str(word) for word in (*recorder, *words[len(options) :])], **how)
 
 
 def finish(process: "subprocess.Popen[bytes]") -> harness.Run:
