@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 static Long call(UWord number, UWord a1, UWord a2, UWord a3, UWord a4, UWord a5, UWord a6)
@@ -126,6 +127,12 @@ Bool jm_limit(Int which, ProcessLimit *limit)
 Bool jm_limit_set(Int which, const ProcessLimit *limit)
 {
     return jm_kernel_call(__NR_prlimit64, 0, which, (UWord)limit, 0, 0) == 0;
+}
+
+Bool jm_is_beyond_limit(ULong bytes)
+{
+    ProcessLimit limit;
+    return jm_limit(RLIMIT_FSIZE, &limit) && bytes > limit.soft;
 }
 
 // rt_sigprocmask with the invalid `how` -1 changes nothing: the kernel first reads the eight bytes of the set (EFAULT

@@ -48,6 +48,9 @@ typedef struct {
 Bool jm_limit(Int which, ProcessLimit *limit);
 Bool jm_limit_set(Int which, const ProcessLimit *limit);
 
+// Return whether writing a file up to this size would raise SIGXFSZ, which kills the program.
+Bool jm_is_beyond_limit(ULong bytes);
+
 // Return whether the word at the address can be read; False if a read would raise a signal.
 Bool jm_kernel_can_read(Addr address);
 

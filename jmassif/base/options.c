@@ -215,17 +215,27 @@ static void set_option(const Option *option, const HChar *arg, const HChar *text
     }
 }
 
-Bool jm_options_process(const HChar *arg)
+// NULL if it is none of ours.
+static const Option *option_of(const HChar *arg)
 {
     const HChar *equals = strchr(arg, '=');
-    for (UInt i = 0; equals && i < sizeof all_options / sizeof *all_options; i++) {
-        const Option *option = &all_options[i];
-        if (strncmp(arg, option->name, equals - arg) == 0 && !option->name[equals - arg]) {
-            set_option(option, arg, equals + 1);
-            return True;
-        }
-    }
-    return False;
+    for (UInt i = 0; equals && i < sizeof all_options / sizeof *all_options; i++)
+        if (strncmp(arg, all_options[i].name, equals - arg) == 0 && !all_options[i].name[equals - arg])
+            return &all_options[i];
+    return NULL;
+}
+
+Bool jm_options_is_own(const HChar *arg)
+{
+    return option_of(arg) != NULL;
+}
+
+Bool jm_options_process(const HChar *arg)
+{
+    const Option *option = option_of(arg);
+    if (option)
+        set_option(option, arg, strchr(arg, '=') + 1);
+    return option != NULL;
 }
 
 // ---- the usage text ------------------------------------------------------------------------------------------

@@ -52,6 +52,7 @@ void jm_options_init(void);
 
 // For the host: an option of the command line, and the lists of --help and --help-debug.
 Bool jm_options_process(const HChar *arg);
+Bool jm_options_is_own(const HChar *arg); // without an effect
 void jm_options_print_usage(void);
 void jm_options_print_debug_usage(void);
 

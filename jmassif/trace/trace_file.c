@@ -16,7 +16,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <time.h>
 
@@ -184,13 +183,6 @@ static Int write_quietly(const HChar *bytes, SizeT n)
     return written;
 }
 
-// Writing beyond the limit would raise SIGXFSZ, which kills the program.
-static Bool is_beyond_limit(ULong bytes)
-{
-    ProcessLimit limit;
-    return jm_limit(RLIMIT_FSIZE, &limit) && bytes > limit.soft;
-}
-
 // Adler-32 (RFC 1950), as in zlib.
 static UInt adler32(UInt sum, const HChar *bytes, SizeT n)
 {
@@ -230,7 +222,7 @@ static void drop_tail(void)
 static void write_tail(void)
 {
     add_to_checksum();
-    if (used && !is_beyond_limit(file_bytes + tail_bytes + used))
+    if (used && !jm_is_beyond_limit(file_bytes + tail_bytes + used))
         jm_kernel_call(__NR_pwrite64, fd, (UWord)buffer, used, file_bytes + tail_bytes, 0);
     tail_bytes += used;
     empty_buffer();
@@ -240,7 +232,7 @@ static void write_out(const HChar *bytes, SizeT n)
 {
     if (n > 0 && fd >= 0)
         drop_tail();
-    if (n > 0 && fd >= 0 && is_beyond_limit(file_bytes + n))
+    if (n > 0 && fd >= 0 && jm_is_beyond_limit(file_bytes + n))
         stop_writing(EFBIG);
     while (n > 0 && fd >= 0) {
         Int written = write_quietly(bytes, n);

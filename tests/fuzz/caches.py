@@ -127,13 +127,12 @@ def damaged(kept: Kept, directory: Path, chance: random.Random) -> str:
     """Makes a damaged copy; what was done to it."""
     shutil.copytree(str(kept.directory), str(directory))
     done: List[str] = []
-    for name in (kept.code, "places") if chance.random() < 0.2 else (kept.code,):
-        data = bytearray((directory / name).read_bytes())
-        for damage in chance.sample(DAMAGES, chance.choice((1, 1, 1, 2))):
-            if len(data) > 4096 or (name == "places" and len(data) > 64 and damage in (bits, words, cut)):
-                damage(data, kept.other, chance)
-                done.append(f"{damage.__name__} of {name}")
-        (directory / name).write_bytes(data)
+    data = bytearray((directory / kept.code).read_bytes())
+    for damage in chance.sample(DAMAGES, chance.choice((1, 1, 1, 2))):
+        if len(data) > 4096:
+            damage(data, kept.other, chance)
+            done.append(damage.__name__)
+    (directory / kept.code).write_bytes(data)
     return ", ".join(done)
 
 

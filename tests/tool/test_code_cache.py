@@ -72,7 +72,6 @@ print(len(re.findall(r"[0-9]+[.][0-9]*5", text)), struct.pack("<df", 1 / 3, 2 / 
 class Counts(NamedTuple):
     found: int
     missing: int
-    changed: int
     refused: int
     kept: int
 
@@ -92,16 +91,14 @@ def cached(
 
 
 def counts(recording: Recording) -> Counts:
-    found = re.findall(
-        r"translations: (\d+) found, (\d+) missing, (\d+) changed, (\d+) refused, (\d+) kept", recording.stderr
-    )
+    found = re.findall(r"translations: (\d+) found, (\d+) missing, (\d+) refused, (\d+) kept", recording.stderr)
     assert found, recording.stderr
     return Counts(*map(int, found[-1]))
 
 
 def share_found(recording: Recording) -> float:
     n = counts(recording)
-    return n.found / (n.found + n.missing + n.changed + n.refused)
+    return n.found / (n.found + n.missing)
 
 
 def assert_same(recording: Recording, command: Sequence[Argument], env: Optional[Mapping[str, str]] = None) -> None:
@@ -182,10 +179,10 @@ def test_a_library_that_was_rebuilt_in_place_is_translated_anew(tmp_path: Path) 
     with lib.open("r+b") as file:
         file.write(built[2222].read_bytes())
     os.utime(str(lib), ns=(times.st_atime_ns, times.st_mtime_ns))
-    for changed in (1, 0):
+    for is_first in (True, False):
         second = cached(program, tmp_path / "cache")
         assert second.stdout == "2222\n"
-        assert bool(counts(second).changed) == bool(changed)
+        assert (counts(second).missing > 0) == is_first
 
 
 def test_a_program_that_is_built_again_and_again_is_found(tmp_path: Path) -> None:
@@ -196,7 +193,7 @@ def test_a_program_that_is_built_again_and_again_is_found(tmp_path: Path) -> Non
         assert cached([program], tmp_path).stdout == str(1000 + n)
     again = cached([program], tmp_path)
     assert again.stdout == "1010"
-    assert counts(again).changed == 0 and share_found(again) > 0.98
+    assert share_found(again) > 0.98
 
 
 IS_REPLACED = r"""
@@ -263,12 +260,8 @@ int main(int argc, char **argv)
 """
 
 
-@pytest.mark.parametrize("at_one_address", [False, True])
-def test_two_versions_of_a_library_in_one_program(tmp_path: Path, at_one_address: bool) -> None:
+def test_two_versions_of_a_library_in_one_program(tmp_path: Path) -> None:
     program = compile_c(TWO_VERSIONS, "-ldl")
-    if at_one_address:  # one after the other, because no table of places can be made
-        (tmp_path / "cache" / "places").mkdir(mode=0o700, parents=True)
-        (tmp_path / "cache").chmod(0o700)
     for n in (1111, 2222):
         (tmp_path / str(n)).mkdir()
         shutil.copy(str(library(VERSION.format(n), "libversion.so")), str(tmp_path / str(n) / "libversion.so"))
@@ -277,7 +270,7 @@ def test_two_versions_of_a_library_in_one_program(tmp_path: Path, at_one_address
         again = cached([program, *order], tmp_path / "cache")
         assert_same(again, [program, *order])
         first, second, *_ = re.findall(r"^at (\w+)", again.stderr, re.MULTILINE)
-        assert (first == second) == at_one_address
+        assert first != second
 
 
 MAKES_CODE = r"""
@@ -401,13 +394,6 @@ def test_a_record_of_another_build_is_not_taken(tmp_path: Path, kept: Path) -> N
     after = cached([works()], tmp_path)
     assert counts(after).found == 0
     assert_same(after, [works()])
-
-
-def test_a_damaged_table_of_places_is_begun_anew(tmp_path: Path) -> None:
-    cached([works()], tmp_path)
-    for broken in (b"", b"x", os.urandom(3200), (tmp_path / "places").read_bytes()[:-5]):
-        (tmp_path / "places").write_bytes(broken)
-        assert_same(cached([works()], tmp_path), [works()])
 
 
 # ---- whose directory ---------------------------------------------------------------------------------------
@@ -584,7 +570,7 @@ def test_forked_children_keep_what_they_translate(tmp_path: Path) -> None:
     for _ in range(2):
         again = cached(program, tmp_path, "--trace-children=yes")
         assert again.stdout == "0\n"
-    every = re.findall(r"translations: (\d+) found, (\d+) missing, 0 changed, 0 refused", again.stderr)
+    every = re.findall(r"translations: (\d+) found, (\d+) missing, 0 refused", again.stderr)
     assert len(every) == 5
     assert sum(int(missing) for _, missing in every) <= 0.02 * sum(int(found) for found, _ in every)
 
@@ -639,7 +625,7 @@ def test_a_disk_that_can_only_be_read_serves_what_it_has(tmp_path: Path) -> None
     done = on_mount(cache, only_read, works())
     alone = run([works()])
     assert (done.returncode, done.stdout.decode()) == (alone.returncode, alone.stdout)
-    told = re.search(rb"translations: (\d+) found, (\d+) missing, 0 changed, 0 refused", done.stderr)
+    told = re.search(rb"translations: (\d+) found, (\d+) missing, 0 refused", done.stderr)
     assert told and int(told.group(1)) > 50 * int(told.group(2)), done.stderr
     assert b"not kept" not in done.stderr
     assert {path: path.read_bytes() for path in cache.iterdir()} == before

@@ -2,7 +2,7 @@
 //
 // Translations of an earlier run in place of VEX's. The core asks VEX for each translation by one function, and the
 // linker leads these calls here (--wrap). The result depends on the program's bytes, their address, and the key
-// (code_key.h): VEX keeps no state between translations, host code can lie anywhere, and its helpers are at the
+// (code_key.c): VEX keeps no state between translations, host code can lie anywhere, and its helpers are at the
 // addresses at which the tool is linked. So a translation is taken from the cache only if the program's bytes are equal
 // to those it was made from. Jump targets of an earlier run (indirect.h) are guesses that the code checks itself.
 //
@@ -13,8 +13,8 @@
 // when it tries.
 
 #include "host/valgrind/code_cache.h"
+#include "base/libc.h"
 #include "base/options.h"
-#include "base/checksum.h"
 #include "host/valgrind/code_file.h"
 #include "host/valgrind/mapped_code.h"
 
@@ -58,15 +58,10 @@ void jm_code_cache_instrumenting(const IRSB *block)
 static void keep(const VexTranslateArgs *args, const VexTranslateResult *result)
 {
     const NSegment *mapping = jm_mapped_code(args->guest_bytes_addr); // look it up again: the core moves segments
-    if (result->status != VexTransOK || result->n_sc_extents != 0 || result->offs_profInc != -1 || !is_translatable ||
-        args->guest_extents->base[0] != args->guest_bytes_addr || *args->host_bytes_used <= 0 || !mapping)
-        return;
-    CodeRecord record;
-    VG_(memset)(&record, 0, sizeof record);
-    record.n_host = *args->host_bytes_used;
-    VG_(memcpy)(&record.result, result, sizeof record.result);
-    if (jm_code_record_take(&record, args->guest_extents, mapping))
-        jm_code_file_add(&record, args->host_bytes);
+    if (mapping && is_translatable && result->status == VexTransOK && result->n_sc_extents == 0 &&
+        result->offs_profInc == -1 && args->guest_extents->n_used == 1 &&
+        args->guest_extents->base[0] == args->guest_bytes_addr && *args->host_bytes_used > 0)
+        jm_code_file_add(args, result, mapping);
 }
 
 // ---- wrappers of functions of the core and VEX ---------------------------------------------------------------
@@ -74,34 +69,22 @@ static void keep(const VexTranslateArgs *args, const VexTranslateResult *result)
 VexTranslateResult __real_LibVEX_Translate(VexTranslateArgs *args);
 VexTranslateResult __wrap_LibVEX_Translate(VexTranslateArgs *args);
 
-// Fill in the core's arguments from a record; False if the code does not fit.
-static Bool hand_over(const VexTranslateArgs *args, const CodeRecord *record, const UChar *host)
-{
-    if ((ULong)record->n_host > (ULong)args->host_bytes_size || record->result.status != VexTransOK)
-        return False;
-    jm_words_copy(args->host_bytes, host, record->n_host);
-    *args->host_bytes_used = record->n_host;
-    jm_code_record_give(record, args->guest_extents);
-    return True;
-}
-
-static void open_file(const VexTranslateArgs *args)
-{
-    CodeKey key;
-    state = jm_code_key(&key, args) && jm_code_file_open(&key, jm_options.code_cache_bytes) ? ON : OFF;
-}
-
 VexTranslateResult __wrap_LibVEX_Translate(VexTranslateArgs *args)
 {
-    if (state == NOT_OPENED)
-        open_file(args);
+    if (state == NOT_OPENED) {
+        ULong key[2];
+        state = jm_code_key(key, args) && jm_code_file_open(key, jm_options.code_cache_bytes) ? ON : OFF;
+    }
     const NSegment *mapping = state == ON && is_plain(args) ? jm_mapped_code(args->guest_bytes_addr) : NULL;
     if (!mapping)
         return __real_LibVEX_Translate(args);
-    CodeRecord record;
-    const UChar *host = jm_code_file_find(args->guest_bytes_addr, mapping, &record);
-    if (host && hand_over(args, &record, host))
-        return record.result;
+    const CodeRecord *record = jm_code_file_find(args->guest_bytes_addr, mapping);
+    if (record && record->n_host <= (UInt)args->host_bytes_size) {
+        memcpy(args->host_bytes, record + 1, record->n_host);
+        *args->host_bytes_used = record->n_host;
+        *args->guest_extents = (VexGuestExtents){.base = {record->address}, .len = {record->n_guest}, .n_used = 1};
+        return record->result;
+    }
     const Bool is_kept = is_of_a_library(mapping);
     is_translatable = False;
     VexTranslateResult result = __real_LibVEX_Translate(args);

@@ -8,6 +8,11 @@
 
 #include "host/valgrind/compat.h"
 
+// Compute the key of translations, which covers everything but the code that shapes them: the tool with Valgrind's core
+// and VEX in it, the processor's capabilities, the options. A translation is valid under its own key only. False if the
+// tool's file cannot be read.
+Bool jm_code_key(ULong key[2], const VexTranslateArgs *args);
+
 // Call after the options are parsed.
 void jm_code_cache_init(void);
 

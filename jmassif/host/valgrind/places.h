@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
 // Load addresses of object files. The core gives a mapping the first hole that is large enough, so a library's address
-// depends on earlier allocations; but a translation of its code holds for one address. So each object file gets its
-// address of the last run, if that is free.
+// depends on earlier allocations; but a translation of its code holds for one address. So each object file has an
+// address of its own.
 
 #ifndef JM_PLACES_H
 #define JM_PLACES_H
@@ -11,8 +11,5 @@
 
 // Call after every system call of the program.
 void jm_places_after_syscall(UInt number, const UWord *args, SysRes res);
-
-void jm_places_stats(void);
-void jm_places_end(void);
 
 #endif

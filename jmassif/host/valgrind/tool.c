@@ -214,7 +214,6 @@ static void fini(Int exit_code)
     has_called_exit = event_ended();
     event_closed();
     jm_code_cache_end();
-    jm_places_end();
 }
 
 void host_release_read_pages(void)
@@ -225,7 +224,6 @@ void host_release_read_pages(void)
 void host_statistics(void)
 {
     jm_code_cache_stats();
-    jm_places_stats();
 }
 
 static void pre_clo_init(void)
