@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// The part of the C library that every host has, under its usual names. A tool of Valgrind has no C library; its host
-// implements these functions (host/valgrind/libc.c).
+// The part of the C library that every host has, under its usual names. A tool of Valgrind has no C library; the linker
+// leads these names to the core's functions (Makefile.am).
 
 #ifndef JM_LIBC_H
 #define JM_LIBC_H
