@@ -65,7 +65,6 @@ def trimmed(start: int, end: int, n: int, align: int = 16) -> Recording:
         pytest.param(3 * MIB, 10, 16, 40, id="of-a-mapping-of-its-own"),
         pytest.param(9 * MIB, 5 * MIB, 16, 20, id="whole-pages-of-a-mapping"),
         pytest.param(100000, 9000, 4096, 1000, id="aligned"),
-        pytest.param(MIB, 10, 32 * MIB, 10, id="aligned-to-more-than-the-core-can"),
     ],
 )
 def test_a_shrunk_block_gives_the_rest_back(start: int, end: int, align: int, n: int) -> None:

@@ -7,57 +7,17 @@
 // massif.
 
 #include "host/valgrind/malloc.h"
-#include "base/array.h"
-#include "base/client_memory.h"
 #include "base/libc.h"
 #include "heap/heap.h"
 #include "heap/slab.h"
 #include "host/host.h"
 
-// ---- blocks with large alignments ----------------------------------------------------------------------------
-
-// Larger alignments make the core's allocator end the run (VG_(arena_memalign)).
+// Larger alignments make the core's allocator end the run (VG_(arena_memalign)), so they are refused.
 #define MAX_ALIGNMENT ((SizeT)16 << 20)
-
-// A block with a larger alignment, which is rare, lies somewhere inside a larger block.
-typedef struct {
-    Addr address;
-    void *memory;
-    SizeT usable;
-} FarAligned;
-
-static Array *far_aligned;
-
-// Returns -1 if the block is not far aligned.
-static inline Word far_aligned_at(Addr address)
-{
-    if (!far_aligned || address % (2 * MAX_ALIGNMENT) != 0)
-        return -1;
-    for (Word i = jm_array_n(far_aligned) - 1; i >= 0; i--)
-        if (((FarAligned *)jm_array_at(far_aligned, i))->address == address)
-            return i;
-    return -1;
-}
-
-static __attribute__((noinline)) void *take_far_aligned(SizeT align, SizeT bytes)
-{
-    SizeT usable = JM_ROUND_UP(bytes, JM_SLAB_ALIGN);
-    void *memory = (SSizeT)(usable + align) < 0 ? NULL : VG_(cli_malloc)(MAX_ALIGNMENT, usable + align);
-    if (!memory)
-        return NULL;
-    if (!far_aligned)
-        far_aligned = jm_array_new("jm.heap", sizeof(FarAligned));
-    FarAligned block = {JM_ROUND_UP((Addr)memory, align), memory, usable};
-    jm_array_add(far_aligned, &block);
-    return (void *)block.address;
-}
 
 SizeT host_heap_usable(Addr address, SizeT bytes, Bool is_small)
 {
-    if (is_small)
-        return JM_ROUND_UP(bytes, JM_SLAB_ALIGN);
-    Word i = far_aligned_at(address);
-    return i < 0 ? VG_(cli_malloc_usable_size)((void *)address) : ((FarAligned *)jm_array_at(far_aligned, i))->usable;
+    return is_small ? JM_ROUND_UP(bytes, JM_SLAB_ALIGN) : VG_(cli_malloc_usable_size)((void *)address);
 }
 
 // ---- malloc and its variants ---------------------------------------------------------------------------------
@@ -67,8 +27,6 @@ static inline __attribute__((always_inline)) void *take_memory(SizeT align, Size
 {
     void *p = align <= JM_SLAB_ALIGN ? jm_slab_alloc(bytes) : NULL;
     *block = (Block){.bytes = bytes, .is_small = p != NULL};
-    if (UNLIKELY(align > MAX_ALIGNMENT))
-        return take_far_aligned(align, bytes);
     return p ? p : VG_(cli_malloc)(align, bytes);
 }
 
@@ -78,11 +36,6 @@ static inline __attribute__((always_inline)) void give_back_memory(void *p)
     if (jm_slab_free((Addr)p))
         return;
     jm_blocks_remove((Addr)p);
-    Word i = far_aligned_at((Addr)p);
-    if (UNLIKELY(i >= 0)) {
-        p = ((FarAligned *)jm_array_at(far_aligned, i))->memory;
-        jm_array_remove(far_aligned, i);
-    }
     VG_(cli_free)(p);
 }
 
@@ -96,7 +49,7 @@ static Bool find_own(void *p, Block *block)
 static void *allocate(ThreadId tid, const HChar *api, SizeT bytes, SizeT align, Bool zeroed)
 {
     // A size with its top bit set is a negative number; the C library refuses it too.
-    if ((SSizeT)bytes < 0 || align >= JM_ADDRESS_SPACE) {
+    if ((SSizeT)bytes < 0 || align > MAX_ALIGNMENT) {
         if (api)
             jm_heap_refused();
         return NULL;
@@ -173,7 +126,7 @@ static Bool resize_in_place(Addr p, const Block *block, SizeT bytes)
     SizeT usable = host_heap_usable(p, block->bytes, block->is_small);
     if (bytes > usable)
         return False;
-    if (bytes < block->bytes && far_aligned_at(p) < 0)
+    if (bytes < block->bytes)
         shrink_in_place(p, usable, bytes);
     return True;
 }
@@ -198,7 +151,7 @@ static void *on_realloc(ThreadId tid, void *p, SizeT bytes)
     }
     ULong old_overhead = jm_heap_overhead((Addr)p, &block);
     SizeT old_usable = host_heap_usable((Addr)p, block.bytes, block.is_small);
-    Bool saves = bytes < block.bytes && (jm_slab_saves(block.bytes, bytes) || far_aligned_at((Addr)p) >= 0);
+    Bool saves = bytes < block.bytes && jm_slab_saves(block.bytes, bytes);
     Block now = {.bytes = bytes, .is_small = block.is_small};
     void *to = saves ? take_memory(VG_(clo_alignment), bytes, &now) : NULL;
     if (!to && resize_in_place((Addr)p, &block, bytes))
