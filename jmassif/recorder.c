@@ -51,7 +51,6 @@
 #include "unwind/code.h"
 #include "unwind/unwind.h"
 
-#include <asm/unistd.h>
 #include "host/events.h"
 
 #include <asm/unistd.h>
@@ -166,7 +165,6 @@ void event_after_fork_in_child(ThreadId tid)
 
 void event_before_syscall(ThreadId tid, UInt number, const UWord *args)
 {
-    jm_clock_before_syscall(number, args);
     jm_driver_before_syscall(tid, number, args);
     // Nothing of the program remains after exec.
     if (number == __NR_execve || number == __NR_execveat) {

@@ -34,23 +34,8 @@ static ULong read_ms, read_count; // at the last reading of the kernel's clock
 static ULong start_count;
 static ULong counts_between_reads; // 0: unknown, or no counter
 
-// prctl(PR_SET_TSC) forbids the counter to a thread and its children; reading it would then kill the program.
-#define PR_SET_TSC    26 // linux/prctl.h
-#define PR_TSC_ENABLE 1
-static Bool is_counter_forbidden;
-
-void jm_clock_before_syscall(UInt number, const UWord *args)
-{
-    if (number == __NR_prctl && args[0] == PR_SET_TSC && args[1] != PR_TSC_ENABLE)
-        is_counter_forbidden = True; // for good, and for all threads
-}
-
 static inline ULong counter(void)
 {
-    if (UNLIKELY(is_counter_forbidden)) {
-        counts_between_reads = 0; // ask the kernel each time
-        return 0;
-    }
 #if defined(__x86_64__)
     return __builtin_ia32_rdtsc();
 #elif defined(__aarch64__)
@@ -76,7 +61,7 @@ ULong jm_clock_ms(void)
     if (count - read_count >= counts_between_reads) {
         read_ms = kernel_ms(CLOCK_MONOTONIC) - start_ms;
         read_count = count;
-        ULong per_ms = read_ms >= MS_FOR_ITS_SPEED && !is_counter_forbidden ? (count - start_count) / read_ms : 0;
+        ULong per_ms = read_ms >= MS_FOR_ITS_SPEED ? (count - start_count) / read_ms : 0;
         counts_between_reads = per_ms <= MAX_COUNTS_PER_MS ? per_ms / READS_PER_MS : 0;
     }
     return read_ms;

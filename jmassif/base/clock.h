@@ -10,9 +10,6 @@
 
 void jm_clock_init(void);
 
-// Call before each system call of the program, since prctl may forbid the processor's counter.
-void jm_clock_before_syscall(UInt number, const UWord *args);
-
 // Return the time since the start in ms, instructions or bytes; it never decreases. With ms, jm_clock_cached returns
 // the last result of jm_clock_now.
 ULong jm_clock_now(void);
