@@ -4,7 +4,6 @@
 // request, so addresses of texts and arrays are checked.
 
 #include "requests/client.h"
-#include "attribution/owner.h"
 #include "base/client_memory.h"
 #include "base/clock.h"
 #include "base/libc.h"
@@ -39,79 +38,17 @@ __attribute__((format(printf, 1, 2))) static void print(const HChar *format, ...
     host_print(HOST_MONITOR, text);
 }
 
-static void print_mib(const HChar *name, ULong host, ULong device, ULong blocks)
-{
-    print("%-14s %12llu KiB host %12llu KiB device %10llu blocks\n", name, host / 1024, device / 1024, blocks);
-}
-
-typedef struct {
-    Long host, device, blocks;
-} OwnerSum;
-
-static void add_to(OwnerSum *sums, AccountId id, Long bytes, Long blocks)
-{
-    AccountKey key = jm_ledger_key(id);
-    if (jm_kind_side(key.kind) == SIDE_NONE)
-        return;
-    *(jm_kind_side(key.kind) == SIDE_HOST ? &sums[key.owner].host : &sums[key.owner].device) += bytes;
-    if (key.kind != KIND_HEAP_OVERHEAD)
-        sums[key.owner].blocks += blocks;
-}
-
-static void add_difference(void *sums, AccountId id, ULong bytes, ULong blocks)
-{
-    Balance now = jm_ledger_balance(id);
-    add_to(sums, id, (Long)bytes - (Long)now.live_bytes, (Long)blocks - (Long)now.live_blocks);
-}
-
-static void print_by_owner(Bool at_peak)
-{
-    OwnerSum sums[256], total = {0, 0, 0};
-    memset(sums, 0, sizeof sums);
-    for (AccountId id = 1; id <= jm_ledger_n_accounts(); id++) {
-        Balance now = jm_ledger_balance(id);
-        add_to(sums, id, now.live_bytes, now.live_blocks);
-    }
-    if (at_peak)
-        jm_ledger_each_differing(PEAK_TOTAL, add_difference, sums);
-    for (UInt owner = 1; owner <= jm_owner_count(); owner++) {
-        const OwnerSum *s = &sums[owner];
-        if (s->host || s->device)
-            print_mib(jm_owner_name(owner), s->host, s->device, s->blocks);
-        total.host += s->host;
-        total.device += s->device;
-        total.blocks += s->blocks;
-    }
-    print_mib("total", total.host, total.device, total.blocks);
-}
-
 void jm_client_monitor(const HChar *command)
 {
-    const HChar *path;
-    switch (*command) {
-    case 'u':
-        jm_pages_sample(True);
-        print_by_owner(False);
-        break;
-    case 'p':
-        print_by_owner(True);
-        break;
-    case 's':
+    if (*command == 's')
         jm_snapshot_take(SNAPSHOT_REQUEST);
-        path = jm_trace_path(); // the snapshot has created a forked child's trace
-        if (path)
-            print("snapshot written to %s\n", path);
-        else
-            print("the trace cannot be written\n");
-        break;
-    default:
-        path = jm_trace_path();
-        print("jmassif monitor commands:\n"
-              "  usage     the ledger now, by owner\n"
-              "  peak      the ledger at the peak so far, by owner\n"
-              "  snapshot  take a snapshot now and flush the trace (%s)\n",
-              path ? path : "which cannot be written");
-    }
+    const HChar *path = jm_trace_path(); // the snapshot has created a forked child's trace
+    if (!path)
+        print("the trace cannot be written\n");
+    else if (*command == 's')
+        print("snapshot written to %s\n", path);
+    else
+        print("jmassif monitor commands:\n  snapshot  take a snapshot now and flush the trace (%s)\n", path);
 }
 
 // ---- requests ------------------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@
 // Answer a request of the program. False if it is none of ours.
 Bool jm_client_handle_request(ThreadId tid, UWord *args, UWord *result);
 
-// A command of somebody who watches: help, usage, snapshot or peak, or the start of it.
+// A command of somebody who watches: help or snapshot, or the start of it.
 void jm_client_monitor(const HChar *command);
 
 #endif

@@ -128,7 +128,7 @@ Bool jm_tool_request(ThreadId tid, UWord *args, UWord *result)
             jm_malloc_mallinfo(tid, (SizeT *)args[1]);
         return True;
     case VG_USERREQ__GDB_MONITOR_COMMAND:
-        switch (VG_(keyword_id)("help usage snapshot peak", (HChar *)args[1], kwd_report_duplicated_matches)) {
+        switch (VG_(keyword_id)("help snapshot", (HChar *)args[1], kwd_report_duplicated_matches)) {
         case -1:
             return False;
         case -2: // ambiguous: the core has said so
