@@ -28,7 +28,6 @@
 #include "events/snapshot.h"
 #include "heap/blocks.h"
 #include "heap/heap.h"
-#include "heap/slab.h"
 #include "host/host.h"
 #include "host/types.h"
 #include "ledger/account.h"
@@ -249,12 +248,9 @@ void event_started(void)
 void event_print_statistics(void)
 {
     static const TellStats modules[] = {
-        jm_blocks_stats,     jm_slab_stats,         jm_heap_stats,          jm_stack_stats,
-        jm_unwind_stats,     jm_symbol_stats,       jm_account_stats,       jm_ledger_stats,
-        jm_python_stats,     jm_owner_stats,        jm_mappings_stats,      jm_driver_stats,
-        jm_scope_stats,      jm_region_stats,       jm_device_blocks_stats, jm_tensor_stats,
-        jm_exhaustion_stats, jm_live_tensors_stats, jm_torch_stats,         jm_trace_stats,
-        jm_trace_file_stats, jm_source_stats,       host_statistics,        NULL};
+        jm_stack_stats,  jm_unwind_stats,       jm_account_stats, jm_ledger_stats, jm_python_stats,
+        jm_owner_stats,  jm_mappings_stats,     jm_driver_stats,  jm_scope_stats,  jm_device_blocks_stats,
+        jm_tensor_stats, jm_live_tensors_stats, jm_torch_stats,   host_statistics, NULL};
     jm_stats_print(modules);
 }
 

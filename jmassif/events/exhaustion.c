@@ -9,7 +9,6 @@
 #include "base/kernel.h"
 #include "base/map.h"
 #include "base/per_thread.h"
-#include "base/stats.h"
 #include "calls/scope.h"
 #include "events/snapshot.h"
 #include "host/host.h"
@@ -196,13 +195,6 @@ void jm_exhaustion_write_counters(void)
     jm_trace_nonzero("out-of-memory", n_failed);
     jm_trace_nonzero("cuda-alloc-retries", n_retries);
     jm_trace_nonzero("framework-out-of-memory", n_given_up);
-}
-
-void jm_exhaustion_stats(void)
-{
-    UInt n = jm_map_n(&sites);
-    jm_stats_row("jm.exhaustion", "places that got no memory", n, n * sizeof(Site));
-    jm_stats_row("jm.exhaustion", "threads", host_n_threads(), jm_per_thread_bytes(&threads));
 }
 
 void jm_exhaustion_after_fork_in_child(void)

@@ -39,6 +39,4 @@ void jm_exhaustion_write_counters(void);
 // A forked child's trace starts empty: forgets events, sites and counts.
 void jm_exhaustion_after_fork_in_child(void);
 
-void jm_exhaustion_stats(void); // writes sizes of tables (stats.h)
-
 #endif

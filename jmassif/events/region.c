@@ -7,7 +7,6 @@
 #include "base/array.h"
 #include "base/clock.h"
 #include "base/per_thread.h"
-#include "base/stats.h"
 #include "base/table.h"
 #include "events/snapshot.h"
 #include "host/host.h"
@@ -200,11 +199,4 @@ void jm_region_write_sums(void)
     }
     if (unnamed.n_begun)
         jm_trace_counter("regions-left-out", unnamed.n_begun);
-}
-
-void jm_region_stats(void)
-{
-    jm_stats_table("names of regions", &names);
-    jm_stats_index(&name_index);
-    jm_stats_row("jm.region", "threads", host_n_threads(), jm_per_thread_bytes(&open_of));
 }

@@ -31,6 +31,4 @@ UInt jm_region_depth(ThreadId tid, ULong tag);
 // Writes the sums of names with regions that were not recorded.
 void jm_region_write_sums(void);
 
-void jm_region_stats(void); // writes sizes of tables (stats.h)
-
 #endif

@@ -8,7 +8,6 @@
 
 #include "heap/blocks.h"
 #include "base/array.h"
-#include "base/stats.h"
 #include "base/table.h"
 #include "heap/slab.h"
 #include "host/host.h"
@@ -32,7 +31,6 @@ typedef struct {
 } Shard;
 
 static Shard shards[N_SHARDS];
-static ULong n_entries;
 static ULong n_custom;
 
 // Sizes beyond 32 bits; rare, so a list suffices.
@@ -137,7 +135,6 @@ static void add_to_table(Addr address, Block block)
         e->bytes = (UInt)block.bytes;
     }
     s->used++;
-    n_entries++;
     n_custom += block.is_custom;
 }
 
@@ -162,7 +159,6 @@ static Block take_from_table(Entry *e)
     }
     entries[gap].address = 0;
     s->used--;
-    n_entries--;
     n_custom -= block.is_custom;
     return block;
 }
@@ -221,13 +217,4 @@ void jm_blocks_each(Bool is_custom, ULong least_bytes, void (*use)(Addr address,
                 use(e->address, block.bytes);
         }
     }
-}
-
-void jm_blocks_stats(void)
-{
-    SizeT bytes = 0;
-    for (UInt i = 0; i < N_SHARDS; i++)
-        bytes += shards[i].capacity * sizeof(Entry);
-    jm_stats_row("jm.blocks", "live blocks that are not small", n_entries, bytes);
-    jm_stats_array("jm.blocks", "sizes beyond 32 bits", &huge_sizes, sizeof(HugeSize));
 }

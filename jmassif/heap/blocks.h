@@ -33,6 +33,4 @@ Bool jm_blocks_take_custom(Addr address, Block *block);
 // with none.
 void jm_blocks_each(Bool is_custom, ULong least_bytes, void (*use)(Addr address, ULong bytes));
 
-void jm_blocks_stats(void); // writes sizes of tables (stats.h)
-
 #endif

@@ -8,7 +8,6 @@
 #include "base/clock.h"
 #include "base/options.h"
 #include "base/per_thread.h"
-#include "base/stats.h"
 #include "base/text.h"
 #include "events/exhaustion.h"
 #include "events/snapshot.h"
@@ -235,9 +234,4 @@ void jm_heap_write_counters(void)
     jm_trace_nonzero("free-of-unknown-pointer", counters.free_unknown);
     jm_trace_nonzero("realloc-of-unknown-pointer", counters.realloc_unknown);
     jm_trace_nonzero("absurd-block-announced", counters.absurd);
-}
-
-void jm_heap_stats(void)
-{
-    jm_stats_row("jm.heap", "threads", host_n_threads(), jm_per_thread_bytes(&last_allocated));
 }

@@ -34,6 +34,4 @@ void jm_heap_freelike(ThreadId tid, Addr address);
 
 void jm_heap_write_counters(void);
 
-void jm_heap_stats(void); // writes sizes of tables (stats.h)
-
 #endif

@@ -5,7 +5,6 @@
 
 #include "heap/slab.h"
 #include "base/kernel.h"
-#include "base/stats.h"
 #include "base/table.h"
 #include "host/host.h"
 
@@ -120,7 +119,6 @@ static inline Slab *find_slot(Addr address, UInt *slot)
 static Slab *with_room[N_CLASSES];
 static Slab *empty;
 static UInt n_empty;
-static SizeT table_bytes;
 
 // This many empty slabs (4 MiB) keep their pages for reuse. The pages of others are released, since the program may
 // need the memory elsewhere.
@@ -134,7 +132,6 @@ static Bool map_region(void)
     Addr start = JM_ROUND_UP(mapped, SLAB_BYTES);
     UInt n = (mapped + REGION_BYTES - start) / SLAB_BYTES;
     Slab *slabs = host_alloc_zeroed("jm.slab", n, sizeof *slabs);
-    table_bytes += n * sizeof *slabs;
     // Link backwards, so that the lowest slab is used first.
     for (UInt i = n; i-- > 0;) {
         slabs[i].start = start + (Addr)i * SLAB_BYTES;
@@ -165,11 +162,6 @@ static void unlink_from(Slab *s, UInt class)
         s->next->previous = s->previous;
 }
 
-static SizeT bytes_of_tables(const Slab *s)
-{
-    return s->n_slots * (sizeof *s->tags + sizeof *s->bytes);
-}
-
 // Returns NULL when out of memory.
 static Slab *open_slab(UInt class)
 {
@@ -183,9 +175,8 @@ static Slab *open_slab(UInt class)
     s->n_slots = SLAB_BYTES / GRAIN / s->grains;
     s->n_fresh = s->n_live = 0;
     s->first_free = NO_SLOT;
-    s->tags = host_alloc("jm.slab", bytes_of_tables(s));
+    s->tags = host_alloc("jm.slab", s->n_slots * (sizeof *s->tags + sizeof *s->bytes));
     s->bytes = (UShort *)(s->tags + s->n_slots);
-    table_bytes += bytes_of_tables(s);
     link_in(s, class);
     return s;
 }
@@ -193,7 +184,6 @@ static Slab *open_slab(UInt class)
 static void close_slab(Slab *s, UInt class)
 {
     unlink_from(s, class);
-    table_bytes -= bytes_of_tables(s);
     host_free(s->tags);
     s->n_fresh = 0; // no live blocks
     s->next = empty;
@@ -203,8 +193,6 @@ static void close_slab(Slab *s, UInt class)
 }
 
 // ---- blocks --------------------------------------------------------------------------------------------------
-
-static ULong n_blocks;
 
 static inline UInt class_of(SizeT bytes)
 {
@@ -228,7 +216,6 @@ void *jm_slab_alloc(SizeT bytes)
     s->bytes[slot] = bytes;
     if (++s->n_live == s->n_slots)
         unlink_from(s, class);
-    n_blocks++;
     return (void *)(s->start + (Addr)slot * s->grains * GRAIN);
 }
 
@@ -272,7 +259,6 @@ Bool jm_slab_free(Addr address)
     // Keep the class's last slab with room: the next block may be of its class.
     if (s->n_live == 0 && (s->previous || s->next))
         close_slab(s, class);
-    n_blocks--;
     return True;
 }
 
@@ -283,10 +269,4 @@ void jm_slab_sums(SizeT *mapped, SizeT *used)
     for (UInt at = 0; by_address && at < 1u << address_bits; at++)
         if (by_address[at] && by_address[at]->n_fresh)
             *used += (SizeT)by_address[at]->n_live * by_address[at]->grains * GRAIN;
-}
-
-void jm_slab_stats(void)
-{
-    jm_stats_row("jm.slab", "live small blocks", n_blocks,
-                 table_bytes + (by_address ? (sizeof *by_address) << address_bits : 0));
 }

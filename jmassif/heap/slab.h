@@ -38,6 +38,4 @@ Bool jm_slab_resize(Addr address, SizeT bytes);
 // Sums, in bytes: memory mapped for slabs, and the part of it in slots of live blocks.
 void jm_slab_sums(SizeT *mapped, SizeT *used);
 
-void jm_slab_stats(void); // writes sizes of tables (stats.h)
-
 #endif

@@ -9,7 +9,6 @@
 #include "base/kernel.h"
 #include "base/options.h"
 #include "base/sha256.h"
-#include "base/stats.h"
 #include "trace/trace.h"
 
 #include <fcntl.h>
@@ -61,10 +60,4 @@ void jm_source_seen(const HChar *path, UInt string)
     HChar hex[JM_SHA256_HEX + 1];
     jm_sha256_end(&hash, hex);
     jm_trace_source(string, hex);
-}
-
-void jm_source_stats(void)
-{
-    UInt n = seen ? jm_array_n(seen) : 0;
-    jm_stats_row("jm.source", "files of the program's own code", n, n * sizeof(UInt));
 }

@@ -11,6 +11,4 @@
 // Write the file's hash on the first call for `string`, the path's id in the trace. An unreadable file gets no hash.
 void jm_source_seen(const HChar *path, UInt string);
 
-void jm_source_stats(void); // for --stats=yes (stats.h)
-
 #endif

@@ -9,7 +9,6 @@
 #include "base/hooks.h"
 #include "base/libc.h"
 #include "base/options.h"
-#include "base/stats.h"
 #include "base/table.h"
 #include "base/text.h"
 #include "host/host.h"
@@ -36,7 +35,6 @@ typedef struct {
 
 static Table locations = JM_TABLE("jm.location", Location);
 static Table frames = JM_TABLE("jm.frame", Frame);
-static UInt n_inlined; // entries in all locations' lists
 static Array *objects; // executable file mappings (CodeObject)
 static UInt n_untold;
 
@@ -159,7 +157,6 @@ static void symbolise(Location *at, Addr ip)
     if (at->n_frames > 1) {
         at->inlined = host_alloc("jm.symbol", at->n_frames * sizeof *ids);
         memcpy(at->inlined, ids, at->n_frames * sizeof *ids);
-        n_inlined += at->n_frames;
     }
     host_free(object);
     host_free(soname);
@@ -172,10 +169,7 @@ static Location recent[1u << RECENT_BITS];
 static void symbolise_again(Location *at)
 {
     Addr ip = at->ip;
-    if (at->inlined) {
-        n_inlined -= at->n_frames;
-        host_free(at->inlined);
-    }
+    host_free(at->inlined);
     memset(at, 0, sizeof *at);
     symbolise(at, ip);
 }
@@ -304,15 +298,4 @@ Bool jm_symbol_unmapped(Addr start, SizeT bytes)
     if (was_code)
         jm_symbol_forget(start, bytes);
     return was_code;
-}
-
-void jm_symbol_stats(void)
-{
-    jm_stats_table("code addresses", &locations);
-    jm_stats_index(&location_index);
-    jm_stats_row("static", "code addresses asked for lately", 1u << RECENT_BITS, sizeof recent);
-    jm_stats_row("jm.symbol", "frames where calls are inlined", n_inlined, n_inlined * sizeof(FrameId));
-    jm_stats_table("frames", &frames);
-    jm_stats_index(&frame_index);
-    jm_stats_array("jm.objects", "object files", objects, sizeof(CodeObject));
 }

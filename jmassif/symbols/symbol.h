@@ -73,6 +73,4 @@ void jm_symbol_forget(Addr start, SizeT bytes);
 // Handle unmapped memory. True if it held code, so addresses were forgotten.
 Bool jm_symbol_unmapped(Addr start, SizeT bytes);
 
-void jm_symbol_stats(void); // for --stats=yes (stats.h)
-
 #endif

@@ -6,7 +6,6 @@
 #include "trace/trace.h"
 #include "base/libc.h"
 #include "base/options.h"
-#include "base/stats.h"
 #include "base/table.h"
 #include "host/host.h"
 
@@ -290,12 +289,6 @@ void jm_trace_account(UInt id, UInt node, Kind kind, OwnerId owner, const HChar 
     put_uint(type);
     end_held(&held_accounts);
     last_node = node;
-}
-
-void jm_trace_stats(void)
-{
-    jm_stats_table("strings", &string_hashes);
-    jm_stats_index(&string_index);
 }
 
 void jm_trace_nonzero(const HChar *key, ULong count)

@@ -86,6 +86,4 @@ void jm_trace_changed(const HChar *key, ULong count, ULong *last); // a counter,
 #define jm_trace_object_end(time, address) JM_TRACE_RECORD(OBJECT_END, "ux", time, address)
 #define jm_trace_end(time, reason, code)   JM_TRACE_RECORD(END, "unu", time, JM_TRACE_TEXT(reason), code)
 
-void jm_trace_stats(void); // writes sizes of tables (stats.h)
-
 #endif

@@ -7,7 +7,6 @@
 #include "base/kernel.h"
 #include "base/libc.h"
 #include "base/options.h"
-#include "base/stats.h"
 #include "base/text.h"
 #include "host/host.h"
 #include "trace/records.h"
@@ -475,9 +474,4 @@ void jm_trace_written(const HChar *end)
 {
     used = end - buffer;
     jm_assert(used <= capacity);
-}
-
-void jm_trace_file_stats(void)
-{
-    jm_stats_row("jm.trace", "bytes of the buffer in use", used, capacity);
 }

@@ -43,6 +43,4 @@ UInt jm_trace_held_bytes(void);
 HChar *jm_trace_room(SizeT bytes);
 void jm_trace_written(const HChar *end);
 
-void jm_trace_file_stats(void); // writes the size of the buffer (stats.h)
-
 #endif

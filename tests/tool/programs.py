@@ -3,6 +3,7 @@
 
 import itertools
 import os
+import re
 import subprocess
 from pathlib import Path
 from typing import Any, Callable, Dict, List, Sequence, Tuple
@@ -42,6 +43,15 @@ def sum_bytes(profile: Profile, held: LiveBytesByAccount, chosen: Callable[[Acco
 def at_peak(profile: Profile, kind: str) -> int:
     """Bytes of a kind at the peak of the total."""
     return sum_bytes(profile, profile.peak_composition("total"), lambda account: account.kind == kind)
+
+
+def own_memory(recording: harness.Recording) -> Dict[str, int]:
+    """Bytes of the recorder by cost centre, with --profile-heap=yes. They are said again whenever the arena has grown."""
+    said = recording.stderr[recording.stderr.rindex('Arena "core"') :]
+    return {
+        centre: int(n_bytes.replace(",", ""))
+        for n_bytes, centre in re.findall(r"^ +([\d,]+) in +[\d,]+: (jm\.\S+)", said, re.MULTILINE)
+    }
 
 
 # What the core's allocator gives with a block, because it is too small for a block of its own: less than this. In
