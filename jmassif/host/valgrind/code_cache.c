@@ -16,7 +16,6 @@
 #include "base/libc.h"
 #include "base/options.h"
 #include "host/valgrind/code_file.h"
-#include "host/valgrind/mapped_code.h"
 
 #define VGDB_FULL 2
 

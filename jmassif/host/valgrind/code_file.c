@@ -16,7 +16,6 @@
 #include "base/table.h"
 #include "host/host.h"
 #include "host/valgrind/cache_directory.h"
-#include "host/valgrind/mapped_code.h"
 
 #include <fcntl.h>
 
@@ -46,6 +45,12 @@ static UInt n_when_full; // records of a file that was full when it was opened, 
 static struct {
     UInt found, missing, refused, kept;
 } n;
+
+const NSegment *jm_mapped_code(Addr address)
+{
+    const NSegment *segment = VG_(am_find_nsegment)(address);
+    return segment && segment->kind == SkFileC && segment->hasR && segment->hasX && !segment->hasW ? segment : NULL;
+}
 
 // ---- records -------------------------------------------------------------------------------------------------
 
@@ -86,13 +91,15 @@ static const void *bytes_at(ULong at, SizeT n_bytes)
 // instruction of the request (amd64: 3 bytes; arm64: 4). The instruction itself is among the translated bytes.
 #define LOOKED_AHEAD 20
 
-// Count the program's bytes from the address on that a translation depends on; 0 if they cannot be read: those read
+// Count the program's bytes from the address on that a translation depends on; 0 if they cannot be read. Those read
 // ahead may lie in a page beyond the file's end.
 static SizeT n_to_compare(Addr address, SizeT n_guest, const NSegment *mapping)
 {
     const SizeT n_left = mapping->end - address + 1;
     const SizeT n_compared = n_guest + LOOKED_AHEAD < n_left ? n_guest + LOOKED_AHEAD : n_left;
-    return n_guest && n_guest <= n_compared && jm_mapped_code_can_read(mapping, address, n_compared) ? n_compared : 0;
+    const Addr last_page = VG_PGROUNDDN(address + n_compared - 1);
+    const Bool is_readable = last_page == VG_PGROUNDDN(address) || jm_kernel_can_read(last_page);
+    return n_guest && n_guest <= n_compared && is_readable ? n_compared : 0;
 }
 
 // All parts of a record begin at a multiple of eight.

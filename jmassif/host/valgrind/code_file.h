@@ -17,6 +17,10 @@ typedef struct {
     VexTranslateResult result;
 } CodeRecord;
 
+// Return the mapping of code that cannot change, from a file and not writable, which contains the address; else NULL.
+// Valid until the core allocates memory, which moves its segments.
+const NSegment *jm_mapped_code(Addr address);
+
 // Open the file, or create it; `limit` is its size in bytes. False if nothing can be kept.
 Bool jm_code_file_open(const ULong key[2], ULong limit);
 

@@ -10,7 +10,7 @@
 
 #include "host/valgrind/indirect.h"
 #include "base/client_memory.h"
-#include "host/valgrind/mapped_code.h"
+#include "host/valgrind/code_file.h"
 
 #define MAX_STEPS 40         // additions from a register to an address: enough for a return after many pops
 #define MAX_FRAME (1u << 20) // bytes between the stack pointer and a return address

@@ -12,9 +12,7 @@
 #include "host/valgrind/debug_info.h"
 #include "host/valgrind/descriptors.h"
 #include "host/valgrind/fma.h"
-#include "host/valgrind/freeres.h"
 #include "host/valgrind/indirect.h"
-#include "host/valgrind/instructions.h"
 #include "host/valgrind/malloc.h"
 #include "host/valgrind/places.h"
 #include "host/valgrind/request.h"
@@ -170,6 +168,25 @@ static Bool process_option(const HChar *arg)
     return !has_started && (jm_options_process(arg) || VG_(replacement_malloc_process_cmd_line_option)(arg));
 }
 
+// At the program's end the core lets libraries free their internal memory, which keeps it out of lists of leaks. The C
+// library first flushes its streams. After exit() they are empty, but a program that calls _exit() expects their
+// content to be lost: streams of a forked child begin with its parent's buffered output, which would be written twice.
+// So this waits for exit().
+static Bool frees_libc, frees_cxx; // the user's choice
+
+static void put_off_freeres(void)
+{
+    frees_libc = VG_(clo_run_libc_freeres);
+    frees_cxx = VG_(clo_run_cxx_freeres);
+    VG_(clo_run_libc_freeres) = VG_(clo_run_cxx_freeres) = False;
+}
+
+void host_exit_called(void)
+{
+    VG_(clo_run_libc_freeres) = frees_libc;
+    VG_(clo_run_cxx_freeres) = frees_cxx;
+}
+
 static void post_clo_init(void)
 {
     has_started = True;
@@ -183,7 +200,7 @@ static void post_clo_init(void)
     // The core warns of unknown ioctls for the sake of definedness checks, which this tool does not make.
     if (jm_options.driver)
         VG_(clo_sim_hints) |= JM_LAX_IOCTLS;
-    jm_freeres_init();
+    put_off_freeres();
     has_fma = jm_fma_is_available();
     jm_code_cache_init();
     event_started();

@@ -15,4 +15,7 @@ void jm_translation_init(void);
 // Keep the least translated code that the program can do with. Call after the options are parsed.
 void jm_translation_keep_little(void);
 
+// Add code to a superblock that counts its guest instructions in jm_clock_instructions, for --time-unit=i.
+IRSB *jm_count_instructions(IRSB *in);
+
 #endif
