@@ -215,7 +215,6 @@ static const SnapshotSource snapshot_sources[] = {
     {.tell = jm_driver_write_counters},
     {.tell = jm_python_write_counters},
     {.tell = jm_tensor_write_counters},
-    {.tell = jm_unwind_write_counters},
     {.tell = jm_exhaustion_write_counters},
 };
 

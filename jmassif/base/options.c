@@ -93,7 +93,6 @@ static const Option all_options[] = {
     {.name = "--pages", .type = IS_YES_NO, .value = &jm_options.pages},
     {.name = "--driver", .type = IS_YES_NO, .value = &jm_options.driver},
     {.name = "--stacks", .type = IS_YES_NO, .value = &jm_options.stacks},
-    {.name = "--check-unwinding", .type = IS_YES_NO, .value = &jm_options.check_unwinding},
     {.name = "--anonymize", .type = IS_YES_NO, .value = &jm_options.anonymize},
     {.name = "--threads", .type = IS_YES_NO, .value = &jm_options.threads},
     {.name = "--low-footprint", .type = IS_YES_NO, .value = &jm_options.low_footprint},
@@ -285,8 +284,7 @@ void jm_options_print_usage(void)
 
 void jm_options_print_debug_usage(void)
 {
-    host_print(HOST_USAGE, "    --check-unwinding=no|yes  unwind each stack by the core as well, and count those that\n"
-                           "                              differ in the trace [no]\n");
+    host_print(HOST_USAGE, "    (none)\n");
 }
 
 void jm_options_finish(void)

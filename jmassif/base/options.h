@@ -14,7 +14,6 @@ typedef enum { MEMORY_AUTO, MEMORY_UNIFIED, MEMORY_DISCRETE } MemoryModel;
 typedef struct {
     Bool heap;
     Bool stacks;
-    Bool check_unwinding; // compare with the core's unwinder
     Bool anonymize;
     Bool low_footprint;
     Bool threads;      // begin each stack with its thread

@@ -83,9 +83,6 @@ void host_frame_registers(ThreadId tid, UWord *fp, UWord *link);
 // The thread pointer: FS on x86-64, TPIDR_EL0 on arm64.
 UWord host_thread_pointer(ThreadId tid);
 
-// The host's own unwinder, to compare with ours: fill at most `max` entries and return their number.
-UInt host_stack(ThreadId tid, Addr *ips, Addr *sps, UInt max);
-
 // One step from a frame to its caller, by tables that only the host has read (.debug_frame). `ip` is a return address
 // less one. False if it has none.
 typedef struct {

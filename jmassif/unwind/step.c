@@ -107,14 +107,8 @@ static Evaluation find_register(const UnwindRow *row, UInt i, const Registers *f
     }
 }
 
-// The stack contradicts the table, so it is corrupt: end here instead of guessing from its contents.
-static Step give_up(Cursor *c)
-{
-    c->guessed = True;
-    return AT_OUTERMOST;
-}
-
-// NO_FRAME if there is no table.
+// NO_FRAME if there is no table. If the stack contradicts it, the stack is corrupt: end instead of guessing from its
+// contents.
 static Step by_table(Cursor *c)
 {
     UnwindRow row;
@@ -133,7 +127,7 @@ static Step by_table(Cursor *c)
     if (found == EVALUATION_LACKS_REGISTER && c->is_partial)
         return LACKS_REGISTER;
     if (found != EVALUATED)
-        return give_up(c);
+        return AT_OUTERMOST;
     Registers to = {.known = 0};
     for (UInt i = 0; i < JM_N_REGISTERS; i++) {
         Addr value = cfa;
@@ -141,10 +135,10 @@ static Step by_table(Cursor *c)
             jm_register_set(&to, i, value);
     }
     if (!jm_register_is_known(&to, JM_REG_SP))
-        return give_up(c);
+        return AT_OUTERMOST;
     if (row.is_signal_frame)
         return leave_by_signal(c, &to, return_address);
-    return is_further_out(c, to.value[JM_REG_SP]) ? leave_by_call(c, &to, return_address) : give_up(c);
+    return is_further_out(c, to.value[JM_REG_SP]) ? leave_by_call(c, &to, return_address) : AT_OUTERMOST;
 }
 
 // ---- signal frame --------------------------------------------------------------------------------------------
@@ -197,7 +191,6 @@ static Step by_core(Cursor *c)
 #if defined(__aarch64__)
     jm_register_set(&to, JM_REG_RA, frame.link);
 #endif
-    c->asked_core = True;
     return leave_by_call(c, &to, frame.ip);
 }
 
@@ -300,7 +293,6 @@ Step jm_unwind_step(Cursor *c)
     Step step = c->has_no_table ? by_signal(c) : by_any_table(c);
     if (step != NO_FRAME)
         return step;
-    c->guessed = True;
     // No call precedes the return address: it was written by hand, as on a coroutine's new stack.
     if (c->is_call && !jm_is_return_address(c->ip + 1))
         return jm_is_code(c->ip) ? AT_OUTERMOST : NO_FRAME;
@@ -312,10 +304,4 @@ Step jm_unwind_step(Cursor *c)
     if (step == NO_FRAME)
         step = by_scan(c);
     return step == NO_FRAME ? AT_OUTERMOST : step;
-}
-
-Bool jm_unwind_is_signal_frame(Addr ip)
-{
-    UnwindRow row;
-    return jm_unwind_row(ip, &row) ? row.is_signal_frame : jm_is_trampoline(ip + 1) || jm_is_trampoline(ip);
 }

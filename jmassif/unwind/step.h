@@ -16,8 +16,6 @@ typedef struct {
     Bool is_innermost;
     Bool is_partial;   // registers of the thread are missing: return LACKS_REGISTER instead of guessing them
     Bool has_no_table; // known to have no table: skips the search
-    Bool asked_core;   // a step used the core's table
-    Bool guessed;      // a step had no table, or one that the stack contradicts
     Bool scanned;      // a step scanned the stack, without even a frame pointer
     Addr saved_at;     // slot in which the last step found the caller's FP, with the return address beside it; 0:
                        // not found so
@@ -32,8 +30,5 @@ typedef enum {
 
 // Moves the cursor to the caller. Unless AT_CALLER is returned, its registers and ip stay as they are.
 Step jm_unwind_step(Cursor *c);
-
-// True if the kernel made the frame at `ip` (as in Cursor) for a signal: its caller was interrupted and did not call.
-Bool jm_unwind_is_signal_frame(Addr ip);
 
 #endif

@@ -14,22 +14,12 @@
 #include "base/per_thread.h"
 #include "base/stats.h"
 #include "host/host.h"
-#include "trace/trace.h"
 #include "unwind/rule.h"
 #include "unwind/step.h"
-#include "unwind/table.h"
-
-static ULong n_stacks;
-static ULong n_by_core;   // stacks that used the core's tables, or the core's unwinder as a whole
-static ULong n_further;   // ours continues where the core's ends, or fails for a known reason
-static ULong n_guessed;   // different guesses for frames without a table
-static ULong n_differing; // other differences
 
 // ---- walking with all registers ------------------------------------------------------------------------------
 
-// Side results of the current walk.
-static Bool asked_core, guessed;
-static UInt n_certain; // as in Walk
+static UInt n_certain; // of the current walk, as in Walk
 
 // --merge-recursive-frames=N: if two frames have the same address and fewer than N frames between them, drops the outer
 // one and those between. Returns the new number of frames.
@@ -60,8 +50,6 @@ static UInt walk_anew(ThreadId tid, Addr *ips, Addr *sps)
         if (c.scanned && n < n_certain)
             n_certain = n;
     }
-    asked_core = c.asked_core;
-    guessed = c.guessed;
     return n;
 }
 
@@ -174,17 +162,13 @@ static Step leave_without_rule(Walker *w, const UnwindRule *rule, UnwindSlots *s
                 .is_call = w->is_call,
                 .is_innermost = w->is_innermost,
                 .is_partial = True,
-                .has_no_table = rule->type == RULE_NO_TABLE,
-                .asked_core = asked_core,
-                .guessed = guessed};
+                .has_no_table = rule->type == RULE_NO_TABLE};
     Registers *r = &c.registers;
     jm_register_set(r, JM_REG_SP, w->f.sp);
     jm_register_set(r, JM_REG_FP, w->f.fp);
     if (w->link)
         jm_register_set(r, JM_REG_RA, w->link);
     Step step = jm_unwind_step(&c);
-    asked_core = c.asked_core;
-    guessed = c.guessed;
     w->scanned |= c.scanned;
     if (step != AT_CALLER)
         return step;
@@ -246,7 +230,6 @@ static Bool walk_by_rules(ThreadId tid, LastWalk *last, UInt *n_same)
     Walker w = {.f = {.ip = host_ip(tid), .sp = host_sp(tid)}, .is_innermost = True};
     host_frame_registers(tid, &w.f.fp, &w.link);
     w.top = jm_readable_end(w.f.sp);
-    asked_core = guessed = False;
     n_certain = JM_MAX_FRAMES;
     const UInt end = last->capacity;
     UInt at = end - last->n; // index of the last walk's first frame that is not further in than w.f
@@ -298,63 +281,6 @@ static Bool walk_by_rules(ThreadId tid, LastWalk *last, UInt *n_same)
     return True;
 }
 
-// ---- the core's unwinder -------------------------------------------------------------------------------------
-
-// Returns the number of innermost frames that are equal. The core subtracts 1 even from the address that a signal
-// interrupted, as if it were a return address.
-static UInt n_alike(const Addr *ips, const Addr *sps, UInt n, const Addr *core_ips, const Addr *core_sps, UInt n_core)
-{
-    UInt i = 0;
-    while (i < n && i < n_core && sps[i] == core_sps[i] &&
-           (ips[i] == core_ips[i] || (i > 0 && ips[i] == core_ips[i] + 1 && jm_unwind_is_signal_frame(ips[i - 1]))))
-        i++;
-    return i;
-}
-
-// True if the core fails at frame `i`: it supports no CFA register but the stack and frame pointers, no value kept in
-// another register, and looks up an interrupted address one byte too low.
-static Bool core_cannot_leave(const Addr *ips, UInt i)
-{
-    UnwindRow row;
-    if (i > 0 && jm_unwind_is_signal_frame(ips[i - 1]))
-        return True;
-    return jm_unwind_row(ips[i], &row) &&
-           ((!row.cfa_expression && row.cfa_register != JM_REG_SP && row.cfa_register != JM_REG_FP) ||
-            row.where[JM_REG_RA] == IN_REGISTER || row.where[JM_REG_FP] == IN_REGISTER);
-}
-
-static Addr other_ips[JM_MAX_FRAMES], other_sps[JM_MAX_FRAMES];
-
-// True if the walk, which may reuse parts of the last one, equals a walk from scratch. Afterwards `guessed` covers the
-// whole stack, reused parts too.
-static Bool is_as_if_walked_anew(ThreadId tid, const Walk *walk)
-{
-    UInt n = walk_anew(tid, other_ips, other_sps);
-    return n == walk->n && memcmp(walk->ips, other_ips, n * sizeof *other_ips) == 0 &&
-           memcmp(walk->sps, other_sps, n * sizeof *other_sps) == 0;
-}
-
-static void compare_with_core(ThreadId tid, const Walk *walk)
-{
-    if (!is_as_if_walked_anew(tid, walk)) {
-        n_differing++;
-        return;
-    }
-    UInt n = walk->n;
-    UInt n_core = host_stack(tid, other_ips, other_sps, JM_MAX_FRAMES);
-    UInt alike = n_alike(walk->ips, walk->sps, n, other_ips, other_sps, n_core);
-    // The core does not stop at a function that its table marks as outermost, nor at a null return address: it
-    // continues with whatever the stack contains.
-    if (alike == n && (n_core == n || jm_unwind_rule(walk->ips[n - 1])->type >= RULE_OUTERMOST))
-        return;
-    if (alike == n_core || (alike > 0 && core_cannot_leave(walk->ips, alike - 1)))
-        n_further++;
-    else if (guessed)
-        n_guessed++;
-    else
-        n_differing++;
-}
-
 // Buffers for walks that are not kept for their thread.
 static Addr any_ips[JM_MAX_FRAMES], any_sps[JM_MAX_FRAMES + 1];
 
@@ -375,7 +301,7 @@ static Walk without_recursions(const Walk *walk)
     return other_walk(n, walk->n_certain);
 }
 
-static Walk unwind(ThreadId tid)
+Walk jm_unwind(ThreadId tid)
 {
     LastWalk *last = JM_OF_THREAD(&last_walks, LastWalk, tid);
     UInt n_same;
@@ -387,16 +313,6 @@ static Walk unwind(ThreadId tid)
     UInt first = last->capacity - last->n;
     Walk walk = {last->ips + first, last->sps + first, last->n, n_same, n_certain < last->n ? n_certain : last->n};
     return jm_options.merge_recursive_frames > 0 ? without_recursions(&walk) : walk;
-}
-
-Walk jm_unwind(ThreadId tid)
-{
-    n_stacks++;
-    Walk walk = unwind(tid);
-    n_by_core += asked_core;
-    if (jm_options.check_unwinding)
-        compare_with_core(tid, &walk);
-    return walk;
 }
 
 static void forget(void *record)
@@ -418,17 +334,6 @@ Bool jm_unwind_mapping_changed(Addr start, SizeT bytes, Bool is_code)
         jm_unwind_rules_object_mapped();
     jm_per_thread_each(&last_walks, forget);
     return True;
-}
-
-void jm_unwind_write_counters(void)
-{
-    if (!jm_options.check_unwinding)
-        return;
-    jm_trace_counter("unwound", n_stacks);
-    jm_trace_counter("unwound-by-core", n_by_core);
-    jm_trace_counter("unwound-further", n_further);
-    jm_trace_counter("unwound-guessed", n_guessed);
-    jm_trace_counter("unwound-differently", n_differing);
 }
 
 static SizeT walks_bytes;

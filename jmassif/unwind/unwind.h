@@ -1,12 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// Unwinds a thread's stack, several times faster than the core's unwinder. Results are equal frame by frame unless the
-// core loses its way.
-//
-// --check-unwinding=yes compares the two and counts stacks in the trace: `unwound` (all), `unwound-by-core` (used the
-// core's tables), `unwound-further` (continues where the core's stack ends, or beyond a frame that the core cannot
-// leave), `unwound-guessed` (differs after a guess for a frame without a table) and `unwound-differently` (other
-// differences: each is a bug).
+// Unwinds a thread's stack.
 
 #ifndef JM_UNWIND_H
 #define JM_UNWIND_H
@@ -34,7 +28,6 @@ void jm_unwind_forget(void);
 // stacks may contain addresses in it although it belonged to no file.
 Bool jm_unwind_mapping_changed(Addr start, SizeT bytes, Bool is_code);
 
-void jm_unwind_write_counters(void);
 void jm_unwind_stats(void); // its memory, for --stats=yes (stats.h)
 
 #endif

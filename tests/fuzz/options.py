@@ -228,7 +228,6 @@ _OPTIONS: List[Callable[[random.Random], str]] = [
             "anonymize",
             "low-footprint",
             "pages-as-heap",
-            "check-unwinding",
         ),
     ),
     *map(_booleans, ("trace-children", "run-cxx-freeres", "read-inline-info", "merge-recursive-frames")),

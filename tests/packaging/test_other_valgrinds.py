@@ -61,11 +61,8 @@ def test_another_valgrinds_unwinder_is_taken_over_too(release: str) -> None:
     tables = compile_c(DIRECTORY / "unwind_tables.c", "-O1", "-fno-builtin")
     ours = record([tables], ["--trace-cfi=yes"], build=tree, valgrind=valgrind)
     assert all("/jmassif-" in name for name in re.findall(r"^CFI info: name (.*)$", ours.stderr, re.MULTILINE))
-    checked = record([tables], ["--check-unwinding=yes"], build=tree, valgrind=valgrind)
-    assert heap_stacks(checked.profile) == heap_stacks(ours.profile)
     # Which frames lie below main is the release's idea.
     assert ("allocate", "in_register", "main") in {stack[:3] for stack in heap_stacks(ours.profile)}
-    assert dict(checked.profile.counters)["unwound-differently"] == 0
     crash = record([compile_c(DIRECTORY / "crashes.c", "-pthread", "-O1"), "function"], build=tree, valgrind=valgrind)
     shown = re.findall(r"(?:at|by) 0x\w+: (\S+)", crash.stderr)
     assert shown[:5] == ["crash"] * 4 + ["main"]

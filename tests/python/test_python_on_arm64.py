@@ -23,11 +23,10 @@ from tests.python.test_python_stacks import NOTED
     ],
     ids=["functions, threads and processes", "functions at_length", "ends at_length"],
 )
-def test_recorded_frames_are_those_that_the_interpreter_and_the_core_show(names: Sequence[str]) -> None:
+def test_recorded_frames_are_those_that_the_interpreter_shows(names: Sequence[str]) -> None:
     python, environment = arm64_python()
     recording, noted = run_noting(
         [python, script("several"), *map(script, names)],
-        ["--check-unwinding=yes"],
         env={**environment, "WITNESS_LIBRARY": str(compile_arm64(NATIVE, "-shared", "-fpic", "-pthread"))},
         recorder=record_arm64,
     )
@@ -35,6 +34,3 @@ def test_recorded_frames_are_those_that_the_interpreter_and_the_core_show(names:
         assert block.python_frames == block.expected
     assert len(noted) >= sum(NOTED[name] for name in names)
     assert problems(recording) == {}
-    counters = recording.profile.counters
-    assert counters["unwound"] > 10000 and counters["unwound-differently"] == 0
-    assert counters["unwound-by-core"] < 0.05 * counters["unwound"]

@@ -141,8 +141,7 @@ def test_owners_that_hold_nothing_are_within_any_budget(trace: Path) -> None:
 def test_counters_are_those_of_the_recorder() -> None:
     sources = "".join(path.read_text() for path in (ROOT / "jmassif").glob("*/*.c"))
     found = set(re.findall(r'jm_trace_(?:counter|nonzero|changed)\("([a-z-]+)"', sources))
-    # Those of --check-unwinding are how the recorder's own tests hold it against the core.
-    assert set(COUNTERS) == {counter for counter in found if not counter.startswith("unwound")}
+    assert set(COUNTERS) == found
 
 
 def test_the_total_of_a_discrete_gpu_says_what_it_adds_up(tmp_path: Path) -> None:

@@ -61,14 +61,8 @@ def test_a_crash_below_a_signals_handler_shows_whom_the_signal_interrupted(machi
 @EACH_MACHINE
 def test_the_core_reads_no_table_but_its_own(machine: Machine) -> None:
     program = machine.compile(SHAPES, "-fno-builtin")
-
-    def read(*options: str) -> List[str]:
-        return re.findall(
-            r"^CFI info: name (.*)$", machine.record([program], ["--trace-cfi=yes", *options]).stderr, re.M
-        )
-
-    assert all("/jmassif-" in name for name in read())
-    assert any(name.endswith(str(program)) for name in read("--check-unwinding=yes"))
+    read = re.findall(r"^CFI info: name (.*)$", machine.record([program], ["--trace-cfi=yes"]).stderr, re.M)
+    assert read and all("/jmassif-" in name for name in read)
 
 
 @EACH_MACHINE
@@ -99,9 +93,5 @@ def test_tables_that_are_not_all_there_are_left_to_the_core(machine: Machine, us
 def test_recursion_is_merged_as_the_core_merges_it(longest: int) -> None:
     merge = f"--merge-recursive-frames={longest}"
     program = compile_c(RECURSION, "-O1", "-fno-builtin")
-    checked = record([program], [merge, "--check-unwinding=yes"]).profile
-    assert dict(checked.counters)["unwound-differently"] == 0
-    found = heap_stacks(record([program], [merge]).profile)
-    assert found == heap_stacks(checked)
-    depths = {len(stack) for stack in found}
+    depths = {len(stack) for stack in heap_stacks(record([program], [merge]).profile)}
     assert max(depths) == (200 if longest < 2 else 4)

@@ -6,7 +6,6 @@
 // linker leads the core's calls here (--wrap).
 
 #include "symbols/elf.h"
-#include "base/options.h"
 #include "host/host.h"
 #include "host/valgrind/debug_info.h"
 #include "host/valgrind/unwinder.h"
@@ -31,11 +30,8 @@ static void begin(const CoreRegisters *from)
 
 Bool __wrap_vgPlain_use_CF_info(CoreRegisters *registers, Addr min_accessible, Addr max_accessible)
 {
-    const Bool asks_core = jm_options.check_unwinding || host_may_step(registers->ip);
-    if (asks_core && __real_vgPlain_use_CF_info(registers, min_accessible, max_accessible))
+    if (host_may_step(registers->ip) && __real_vgPlain_use_CF_info(registers, min_accessible, max_accessible))
         return True;
-    if (jm_options.check_unwinding)
-        return False;
     if (cursor.ip != registers->ip || cursor.registers.value[JM_REG_SP] != registers->sp)
         begin(registers);
     const Step step = jm_unwind_step(&cursor);
@@ -64,9 +60,8 @@ void __wrap_vgModuleLocal_read_callframe_info_dwarf3(DebugInfo *object, Slice ta
 void __wrap_vgModuleLocal_read_callframe_info_dwarf3(DebugInfo *object, Slice table, Addr address, Bool is_eh_frame)
 {
     jm_debug_info_reading(object);
-    const Bool is_ours = is_eh_frame && jm_has_unwind_table(address);
-    if (!is_ours)
-        jm_core_knows_file(VG_(DebugInfo_get_text_avma)(object));
-    if (jm_options.check_unwinding || !is_ours)
-        __real_vgModuleLocal_read_callframe_info_dwarf3(object, table, address, is_eh_frame);
+    if (is_eh_frame && jm_has_unwind_table(address))
+        return;
+    jm_core_knows_file(VG_(DebugInfo_get_text_avma)(object));
+    __real_vgModuleLocal_read_callframe_info_dwarf3(object, table, address, is_eh_frame);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// Registers, and the core's unwinder: for one step by tables that only the core has read (.debug_frame, tables without
-// an index), and for whole stacks, to compare with ours. Calls of the core into our unwinder are in core_takeover.c.
+// Registers, and one step of the core's unwinder by tables that only the core has read (.debug_frame, tables without
+// an index). Calls of the core into our unwinder are in core_takeover.c.
 
 #include "host/valgrind/unwinder.h"
 #include "host/host.h"
@@ -135,9 +135,4 @@ Bool host_step(HostFrameRegisters *frame, Addr stack_end)
     frame->link = core.link;
 #endif
     return True;
-}
-
-UInt host_stack(ThreadId tid, Addr *ips, Addr *sps, UInt max)
-{
-    return VG_(get_StackTrace)(tid, ips, max, sps, NULL, 0);
 }
