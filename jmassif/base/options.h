@@ -38,10 +38,9 @@ typedef struct {
     ULong code_cache_bytes;   // limit of the cache
     const HChar *board_root;  // prefix of paths of the board's files; "": no prefix
     // Set by the host.
-    Bool show_below_main;        // keep start-up code in stacks
-    UInt merge_recursive_frames; // longest cycle that is cut out of a stack; 0: none
-    Array *alloc_fns;            // of HChar*
-    Array *ignore_fns;           // of HChar*
+    Bool show_below_main; // keep start-up code in stacks
+    Array *alloc_fns;     // of HChar*
+    Array *ignore_fns;    // of HChar*
 } Options;
 
 extern Options jm_options;

@@ -10,7 +10,6 @@
 #include "unwind/unwind.h"
 #include "base/client_memory.h"
 #include "base/libc.h"
-#include "base/options.h"
 #include "base/per_thread.h"
 #include "base/stats.h"
 #include "host/host.h"
@@ -20,17 +19,6 @@
 // ---- walking with all registers ------------------------------------------------------------------------------
 
 static UInt n_certain; // of the current walk, as in Walk
-
-// --merge-recursive-frames=N: if two frames have the same address and fewer than N frames between them, drops the outer
-// one and those between. Returns the new number of frames.
-static UInt without_recursion(const Addr *ips, UInt n)
-{
-    UInt longest = jm_options.merge_recursive_frames;
-    for (UInt cycle = 1; cycle <= longest && cycle < n; cycle++)
-        if (ips[n - 1 - cycle] == ips[n - 1])
-            return n - cycle;
-    return n;
-}
 
 // Fills at most JM_MAX_FRAMES entries and returns their number. Slower than by rules.
 static UInt walk_anew(ThreadId tid, Addr *ips, Addr *sps)
@@ -44,9 +32,8 @@ static UInt walk_anew(ThreadId tid, Addr *ips, Addr *sps)
     while (step == AT_CALLER && n < JM_MAX_FRAMES) {
         ips[n] = c.ip;
         sps[n] = c.registers.value[JM_REG_SP];
-        n = without_recursion(ips, n + 1);
         step = jm_unwind_step(&c);
-        n -= step == NO_FRAME;
+        n += step != NO_FRAME;
         if (c.scanned && n < n_certain)
             n_certain = n;
     }
@@ -284,23 +271,6 @@ static Bool walk_by_rules(ThreadId tid, LastWalk *last, UInt *n_same)
 // Buffers for walks that are not kept for their thread.
 static Addr any_ips[JM_MAX_FRAMES], any_sps[JM_MAX_FRAMES + 1];
 
-static Walk other_walk(UInt n, UInt certain)
-{
-    any_sps[n] = 0;
-    return (Walk){any_ips, any_sps, n, 0, certain < n ? certain : n};
-}
-
-static Walk without_recursions(const Walk *walk)
-{
-    UInt n = 0;
-    for (UInt i = 0; i < walk->n; i++) {
-        any_ips[n] = walk->ips[i];
-        any_sps[n] = walk->sps[i];
-        n = without_recursion(any_ips, n + 1);
-    }
-    return other_walk(n, walk->n_certain);
-}
-
 Walk jm_unwind(ThreadId tid)
 {
     LastWalk *last = JM_OF_THREAD(&last_walks, LastWalk, tid);
@@ -308,11 +278,11 @@ Walk jm_unwind(ThreadId tid)
     if (!walk_by_rules(tid, last, &n_same)) {
         last->n = 0;
         UInt n = walk_anew(tid, any_ips, any_sps);
-        return other_walk(n, n_certain);
+        any_sps[n] = 0;
+        return (Walk){any_ips, any_sps, n, 0, n_certain < n ? n_certain : n};
     }
     UInt first = last->capacity - last->n;
-    Walk walk = {last->ips + first, last->sps + first, last->n, n_same, n_certain < last->n ? n_certain : last->n};
-    return jm_options.merge_recursive_frames > 0 ? without_recursions(&walk) : walk;
+    return (Walk){last->ips + first, last->sps + first, last->n, n_same, n_certain < last->n ? n_certain : last->n};
 }
 
 static void forget(void *record)

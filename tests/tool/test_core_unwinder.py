@@ -10,14 +10,6 @@ from tests.harness import BUILD, VALGRIND, compile_c, record, run
 from tests.tool.programs import DIRECTORY, heap_stacks
 from tests.tool.test_unwinding import EACH_MACHINE, SHAPES, WITHOUT_TABLES, Machine
 
-RECURSION = """
-#include <stdlib.h>
-static __attribute__((noinline)) void odd(int n);
-static __attribute__((noinline)) void even(int n) { if (n) odd(n - 1); else free(malloc(100)); __asm__ volatile(""); }
-static __attribute__((noinline)) void odd(int n) { even(n - 1); __asm__ volatile(""); }
-int main(void) { for (int i = 0; i < 100; i++) even(2 * i); return 0; }
-"""
-
 
 def backtrace(text: str) -> List[str]:
     """The functions of the only backtrace that Valgrind has printed, innermost first."""
@@ -87,11 +79,3 @@ def test_segments_of_an_object_may_have_gaps_between_them(machine: Machine) -> N
 def test_tables_that_are_not_all_there_are_left_to_the_core(machine: Machine, usual: str, missing: str) -> None:
     program, odd = (machine.compile(SHAPES, "-fno-builtin", *flags.split()) for flags in (usual, f"{usual} {missing}"))
     assert heap_stacks(machine.record([odd]).profile) == heap_stacks(machine.record([program]).profile)
-
-
-@pytest.mark.parametrize("longest", [1, 2, 3])
-def test_recursion_is_merged_as_the_core_merges_it(longest: int) -> None:
-    merge = f"--merge-recursive-frames={longest}"
-    program = compile_c(RECURSION, "-O1", "-fno-builtin")
-    depths = {len(stack) for stack in heap_stacks(record([program], [merge]).profile)}
-    assert max(depths) == (200 if longest < 2 else 4)

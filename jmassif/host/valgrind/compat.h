@@ -43,9 +43,6 @@ extern Bool VG_(clo_read_inline_info);
 // --num-transtab-sectors, the limit of translated code; in every release since 3.10.
 extern UInt VG_(clo_num_transtab_sectors);
 
-// --merge-recursive-frames; in every release since 3.6.
-extern Int VG_(clo_merge_recursive_frames);
-
 // --run-libc-freeres and --run-cxx-freeres: libraries free their internal memory at the program's end. In every release
 // since 3.13.
 extern Bool VG_(clo_run_libc_freeres);

@@ -191,7 +191,6 @@ static void post_clo_init(void)
 {
     has_started = True;
     jm_options.show_below_main = VG_(clo_show_below_main);
-    jm_options.merge_recursive_frames = VG_(clo_merge_recursive_frames) > 0 ? VG_(clo_merge_recursive_frames) : 0;
     jm_options_finish();
     if (jm_options.low_footprint) {
         jm_translation_keep_little();
