@@ -233,13 +233,6 @@ static void after_other(ThreadId tid, UInt number, const UWord *args, UWord resu
         if (!(args[2] & CLOSE_RANGE_CLOEXEC))
             jm_driver_fds_check(tid, (UInt)args[0], (UInt)args[1]);
         break;
-    case __NR_recvmsg:
-        jm_driver_received(tid, args[0], args[1]);
-        break;
-    case __NR_recvmmsg:
-        for (UWord i = 0; i < result; i++) // struct mmsghdr: a msghdr and a count
-            jm_driver_received(tid, args[0], args[1] + i * 64);
-        break;
     case __NR_mmap:
         jm_driver_map_remove(tid, own, result, args[1]);
         break;
@@ -259,7 +252,6 @@ static void after_other(ThreadId tid, UInt number, const UWord *args, UWord resu
 static void interrupted(ThreadId tid)
 {
     Pending *p = pending_of(tid);
-    jm_driver_after_send(tid, True);
     if (!p || !p->is_active)
         return;
     p->is_active = False;
@@ -289,11 +281,6 @@ void jm_driver_before_syscall(ThreadId tid, UInt number, const UWord *args)
         file = jm_driver_fd_take(args[0]);
         if (file)
             start(tid, file, number, args[0]);
-        else
-            jm_driver_socket_closes(tid, args[0]);
-        break;
-    case __NR_sendmsg:
-        jm_driver_before_send(tid, args[0], args[1]);
         break;
     case __NR_mmap:
         file = args[3] & MAP_ANONYMOUS_MEMORY ? NULL : jm_driver_fd((UInt)args[4]);
@@ -325,8 +312,6 @@ void jm_driver_after_syscall(ThreadId tid, UInt number, const UWord *args, Long 
         jm_driver_file_release(tid, p->file);
         return;
     }
-    if (number == __NR_sendmsg)
-        jm_driver_after_send(tid, jm_is_error(result));
     if (jm_is_error(result))
         return;
     switch (number) {

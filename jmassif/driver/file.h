@@ -56,19 +56,6 @@ DriverFile *jm_driver_file_behind(UWord fd);
 
 extern UInt jm_driver_n_fds; // descriptors of driver files
 
-// Descriptors of buffers in messages between the program's own sockets. One that was sent and not yet received keeps
-// its buffer alive. One sent to another process is no longer counted here.
-//
-// Call around sendmsg. The message's descriptors hold their buffers until received, unless the call fails.
-void jm_driver_before_send(ThreadId tid, UWord socket, Addr message);
-void jm_driver_after_send(ThreadId tid, Bool has_failed);
-
-// Call after recvmsg: sets the program's new descriptors of known buffers.
-void jm_driver_received(ThreadId tid, UWord socket, Addr message);
-
-// Drops the descriptors that were sent to a socket of the program and not received.
-void jm_driver_socket_closes(ThreadId tid, UWord socket);
-
 UInt jm_driver_n_files(FileType type);
 void jm_driver_files_stats(void); // rows for --stats=yes
 

@@ -4,12 +4,10 @@
 python3 -m tests.sim.board_cases NAME
 """
 
-import array
 import ctypes
 import errno
 import os
 import resource
-import socket
 import struct
 import sys
 from typing import Callable, Dict, Iterable, Tuple
@@ -310,20 +308,6 @@ def a_descriptor_holds_it() -> None:
     for copy in copies:
         assert committed() == PAGE
         os.close(copy)
-    assert committed() == 0
-
-
-@case(*NVMAP)
-def a_socket_holds_it_on_the_way() -> None:
-    fd = nvmap()
-    dmabuf = kept_by_descriptor(fd)
-    here, there = socket.socketpair()
-    here.sendmsg([b"x"], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [dmabuf]))])
-    os.close(dmabuf)
-    assert committed() == PAGE
-    received = array.array("i", there.recvmsg(1, 64)[1][0][2])[0]
-    assert committed() == PAGE
-    os.close(received)
     assert committed() == 0
 
 

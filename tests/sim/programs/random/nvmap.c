@@ -6,7 +6,6 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
-#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -419,57 +418,12 @@ static const char *dup_fd(void)
     return name;
 }
 
-/* Through a socket: for a while the descriptor may be in nobody's table. */
-int sent_through_a_socket(int sent, bool closed_on_the_way)
-{
-    int sockets[2], received;
-    char byte = 0;
-    union {
-        struct cmsghdr header;
-        char room[CMSG_SPACE(sizeof(int))];
-    } control = {.room = {0}};
-    struct iovec data = {&byte, 1};
-    struct msghdr message = {
-        .msg_iov = &data, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
-    MUST(socketpair(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0, sockets) == 0);
-    struct cmsghdr *header = CMSG_FIRSTHDR(&message);
-    header->cmsg_level = SOL_SOCKET;
-    header->cmsg_type = SCM_RIGHTS;
-    header->cmsg_len = CMSG_LEN(sizeof(int));
-    memcpy(CMSG_DATA(header), &sent, sizeof sent);
-    MUST(sendmsg(sockets[0], &message, 0) == 1);
-    if (closed_on_the_way)
-        MUST(close(sent) == 0);
-    message.msg_controllen = sizeof control;
-    MUST(recvmsg(sockets[1], &message, MSG_CMSG_CLOEXEC) == 1 && CMSG_FIRSTHDR(&message));
-    memcpy(&received, CMSG_DATA(CMSG_FIRSTHDR(&message)), sizeof received);
-    close(sockets[0]);
-    close(sockets[1]);
-    return received;
-}
-
 /* The same description by another number. */
 int moved_descriptor(int fd)
 {
-    if (chance(2))
-        return sent_through_a_socket(fd, true);
     int copy = fcntl(fd, F_DUPFD_CLOEXEC, 50);
     MUST(copy >= 0 && close(fd) == 0);
     return copy;
-}
-
-static const char *send_fd(void)
-{
-    struct reference *fd = any(FD);
-    if (!fd)
-        return "none";
-    bool moved = chance(2);
-    int received = sent_through_a_socket((int)fd->value, moved);
-    if (moved)
-        fd->value = (uint64_t)received;
-    else
-        reference_add(FD, -1, fd->buffer, (uint64_t)received, 0);
-    return moved ? "send and close" : "send";
 }
 
 static const char *move_device(void)
@@ -666,9 +620,9 @@ void nvmap_before_exec(void)
 static const char *one_step(void)
 {
     static const char *(*const OPERATIONS[])(void) = {
-        create,     create,  create,  create,  alloc,       get_fd,       get_fd,       from_fd,
-        dup_handle, dup_fd,  map,     map,     remap,       gpu_map,      gpu_map,      gpu_batch,
-        from_va,    foreign, send_fd, failing, client_open, client_close, space_change, move_device,
+        create,     create,  create,  create,      alloc,        get_fd,       get_fd,      from_fd,
+        dup_handle, dup_fd,  map,     map,         remap,        gpu_map,      gpu_map,     gpu_batch,
+        from_va,    foreign, failing, client_open, client_close, space_change, move_device,
     };
     static const char *(*const LETTING_GO[])(void) = {free_handle, close_fd, unmap, gpu_unmap};
     if (chance(1000) == 0) {

@@ -46,7 +46,6 @@ void run_in_new_program(void);
 const char *nvmap_step(void);
 uint64_t nvmap_expected(void);
 void nvmap_child(void);
-int sent_through_a_socket(int sent, bool closed_on_the_way);
 int moved_descriptor(int fd);
 void nvmap_before_exec(void);
 
