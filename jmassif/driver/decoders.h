@@ -1,12 +1,64 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// The decoders of ioctls by type of file (driver.c): nvmap.c and gpu.c (Tegra), rm.c (elsewhere, and Tegra from Thor
-// on). Each function is called around a call on such a file, or when the file's last reference is gone.
+// The decoders of ioctls by type of file: nvmap.c and gpu.c (Tegra), rm.c (elsewhere, and Tegra from Thor on). Each
+// function is called around a call on such a file, or when the file's last reference is gone. A decoder sees the
+// structure that the program passed, before and after the call. Sizes are in bytes.
 
 #ifndef JM_DRIVER_DECODERS_H
 #define JM_DRIVER_DECODERS_H
 
-#include "driver/call.h"
+#include "driver/file.h"
+#include "driver/memory.h"
+#include "host/host.h"
+#include "host/types.h"
+
+// Room for the largest structure that is decoded as a whole, VID_HEAP_CONTROL's of 184 bytes.
+#define JM_DRIVER_STRUCT_BYTES 192
+
+// An ioctl under way. `in` is a copy, because drivers return results in the same fields.
+typedef struct {
+    DriverFile *file;
+    UWord fd;
+    UInt command;
+    UWord argument;
+    SizeT n_bytes; // size of the structure; 0: none, or unreadable
+    UChar in[JM_DRIVER_STRUCT_BYTES];
+    UChar out[JM_DRIVER_STRUCT_BYTES]; // after the call
+    DriverFile *taken;                 // for the decoder, from before the call to after it
+    UInt taken_id;
+} DriverCall;
+
+// Fields of the structure by offset, before and after the call; 0 beyond its end.
+ULong jm_driver_field(const DriverCall *call, const UChar *bytes, UInt offset, UInt width);
+#define jm_driver_in32(call, offset)  ((UInt)jm_driver_field(call, (call)->in, offset, 4))
+#define jm_driver_in64(call, offset)  jm_driver_field(call, (call)->in, offset, 8)
+#define jm_driver_out32(call, offset) ((UInt)jm_driver_field(call, (call)->out, offset, 4))
+#define jm_driver_out64(call, offset) jm_driver_field(call, (call)->out, offset, 8)
+
+static inline ULong jm_driver_whole_pages(ULong bytes)
+{
+    return (bytes + HOST_PAGE_BYTES - 1) & ~(ULong)(HOST_PAGE_BYTES - 1);
+}
+
+// Issues an ioctl of the recorder's own on a descriptor of the program. False if it failed; `*is_unknown` is set if the
+// driver does not know the command (ENOTTY).
+Bool jm_driver_ask(UWord fd, UInt command, void *argument, Bool *is_unknown);
+
+// Deviations from the drivers' headers; the trace has their counters.
+typedef enum {
+    ODD_UNKNOWN_IOCTL,  // on a decoded device
+    ODD_UNKNOWN_HANDLE, // freed or used, but its creation was not seen
+    ODD_UNREADABLE,     // the ioctl's structure
+    ODD_STALE,          // a handle that was reused, though its end was not seen
+    ODD_SIZE_DIFFERS,   // the driver reports another size than was requested
+    N_ODD
+} Odd;
+void jm_driver_count(Odd what);
+
+// Counts a successful ioctl that the decoder does not know, in total and by its number.
+void jm_driver_unknown(const DriverCall *call, UInt command);
+
+// ---- the decoders --------------------------------------------------------------------------------------------
 
 // /dev/nvmap, which allocates Tegra's memory, and its buffers.
 void jm_nvmap_before(ThreadId tid, DriverCall *call);

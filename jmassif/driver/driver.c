@@ -1,24 +1,22 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
 // System calls on the drivers' devices; see driver.h. This file chooses the decoder by the device of a descriptor and
-// hands it the ioctls (call.h); the decoders do not know this file. A program without such a descriptor pays one
+// hands it the ioctls (decoders.h). A program without such a descriptor pays one
 // comparison per call.
 //
 // A number that a call releases (close, FREE) leaves its table before the call and returns if the call fails: once the
 // kernel has released it, another thread may get the same number.
 
 #include "driver/driver.h"
+#include "base/array.h"
 #include "base/client_memory.h"
 #include "base/kernel.h"
 #include "base/libc.h"
 #include "base/options.h"
 #include "base/per_thread.h"
 #include "base/text.h"
-#include "driver/call.h"
 #include "driver/decoders.h"
 #include "driver/file.h"
-#include "driver/map.h"
-#include "driver/memory.h"
 #include "host/host.h"
 #include "trace/trace.h"
 
@@ -109,6 +107,67 @@ static void device_opened(ThreadId tid, Addr path_address, UWord fd)
         jm_driver_fd_set(tid, fd, jm_driver_file_new(type));
 }
 
+// ---- structures of ioctls ------------------------------------------------------------------------------------
+
+static Bool copy_structure(const DriverCall *call, UChar *to)
+{
+    SizeT bytes = call->n_bytes < sizeof call->in ? call->n_bytes : sizeof call->in;
+    return !bytes || jm_read_bytes(call->argument, to, bytes);
+}
+
+ULong jm_driver_field(const DriverCall *call, const UChar *bytes, UInt offset, UInt width)
+{
+    ULong value = 0;
+    if (offset + width <= call->n_bytes && offset + width <= JM_DRIVER_STRUCT_BYTES)
+        memcpy(&value, bytes + offset, width);
+    return value;
+}
+
+Bool jm_driver_ask(UWord fd, UInt command, void *argument, Bool *is_unknown)
+{
+    Long result = jm_kernel_call(__NR_ioctl, fd, command, (UWord)argument, 0, 0);
+    *is_unknown = result == -ENOTTY;
+    return result == 0;
+}
+
+// ---- deviations ----------------------------------------------------------------------------------------------
+
+static ULong counts[N_ODD];
+
+static const HChar *const odd_names[N_ODD] = {"driver-ioctl-unknown", "driver-handle-unknown",
+                                              "driver-ioctl-unreadable", "driver-handle-ended-unseen",
+                                              "driver-size-differs"};
+
+void jm_driver_count(Odd what)
+{
+    counts[what]++;
+}
+
+// Unknown ioctls by number, to identify those of a new release. Beyond MOST_UNKNOWN numbers only the sum counts them.
+#define MOST_UNKNOWN 32
+typedef struct {
+    const HChar *driver;
+    ULong command;
+    ULong count, written; // written: the count in the trace
+} Unknown;
+static Array unknown = JM_ARRAY("jm.driver", Unknown);
+
+static const HChar *const driver_names[N_FILE_TYPES] = {
+    [FILE_NVMAP] = "nvmap",   [FILE_GPU_CONTROL] = "nvgpu", [FILE_GPU_SPACE] = "nvgpu",
+    [FILE_GPU_TSG] = "nvgpu", [FILE_GPU_CHANNEL] = "nvgpu", [FILE_RM_CONTROL] = "rm",
+    [FILE_RM_DEVICE] = "rm",  [FILE_UVM] = "uvm",           [FILE_BUFFER] = "dmabuf"};
+
+void jm_driver_unknown(const DriverCall *call, UInt command)
+{
+    jm_driver_count(ODD_UNKNOWN_IOCTL);
+    Unknown wanted = {driver_names[call->file->type], command, 0, 0};
+    Unknown *found = jm_array_find(&unknown, &wanted, sizeof wanted.driver + sizeof wanted.command);
+    if (!found && jm_array_n(&unknown) < MOST_UNKNOWN)
+        found = jm_array_at(&unknown, jm_array_add(&unknown, &wanted));
+    if (found)
+        found->count++;
+}
+
 // ---- calls ---------------------------------------------------------------------------------------------------
 
 static Pending *start(ThreadId tid, DriverFile *file, UInt number, UWord fd)
@@ -157,14 +216,25 @@ static void before_ioctl(ThreadId tid, const UWord *args)
         return;
     jm_driver_file_hold(file);
     DriverCall *call = &start(tid, file, __NR_ioctl, args[0])->call;
-    jm_driver_call_begins(call, file, args, decoders[file->type].n_bytes);
+    memset(call, 0, sizeof *call);
+    call->file = file;
+    call->fd = args[0];
+    call->command = (UInt)args[1];
+    call->argument = args[2];
+    const SizeT n_bytes = decoders[file->type].n_bytes;
+    call->n_bytes = n_bytes ? n_bytes : (call->command >> 16) & 0x3fff; // linux/ioctl.h
+    if (!copy_structure(call, call->in))
+        call->n_bytes = 0;
     if (decoders[file->type].before)
         decoders[file->type].before(tid, call);
 }
 
 static void after_ioctl(ThreadId tid, DriverCall *call, Long result)
 {
-    jm_driver_call_ended(call);
+    if (!copy_structure(call, call->out)) {
+        jm_driver_count(ODD_UNREADABLE);
+        call->n_bytes = 0;
+    }
     if (decoders[call->file->type].after)
         decoders[call->file->type].after(tid, call, result);
 }
@@ -173,14 +243,6 @@ static void mapped(ThreadId tid, DriverFile *file, Addr start_address, ULong byt
 {
     DriverMemory *memory = file->type == FILE_BUFFER ? file->memory : jm_rm_attached(file);
     jm_driver_map_add(tid, own, start_address, bytes, file, memory);
-}
-
-static void remapped(ThreadId tid, Addr from, ULong old_bytes, Addr to, ULong new_bytes)
-{
-    ULong kept = old_bytes < new_bytes ? old_bytes : new_bytes;
-    jm_driver_map_remove(tid, own, from + kept, old_bytes - kept);
-    if (from != to)
-        jm_driver_map_move(tid, own, from, kept, to);
 }
 
 Bool jm_driver_is_mapping(ThreadId tid)
@@ -238,9 +300,6 @@ static void after_other(ThreadId tid, UInt number, const UWord *args, UWord resu
         break;
     case __NR_munmap:
         jm_driver_map_remove(tid, own, args[0], HOST_PAGE_UP(args[1]));
-        break;
-    case __NR_mremap:
-        remapped(tid, args[0], HOST_PAGE_UP(args[1]), result, HOST_PAGE_UP(args[2]));
         break;
     default:
         break;
@@ -348,8 +407,15 @@ void jm_driver_after_fork_in_child(ThreadId tid)
 
 void jm_driver_write_counters(void)
 {
-    jm_driver_calls_write_counters();
-    static ULong channels, spaces;
+    static ULong written[N_ODD], channels, spaces;
+    for (UInt i = 0; i < N_ODD; i++)
+        jm_trace_changed(odd_names[i], counts[i], &written[i]);
+    for (Word i = 0; i < jm_array_n(&unknown); i++) {
+        Unknown *u = jm_array_at(&unknown, i);
+        HChar key[48];
+        jm_format(key, sizeof key, "%s.%s.0x%x", odd_names[ODD_UNKNOWN_IOCTL], u->driver, (UInt)u->command);
+        jm_trace_changed(key, u->count, &u->written);
+    }
     jm_trace_changed("driver-channels", jm_driver_n_files(FILE_GPU_CHANNEL), &channels);
     jm_trace_changed("driver-address-spaces", jm_driver_n_files(FILE_GPU_SPACE), &spaces);
     jm_driver_memory_write_counters();
@@ -359,6 +425,5 @@ void jm_driver_write_counters(void)
 void jm_driver_stats(void)
 {
     jm_driver_files_stats();
-    jm_driver_maps_stats();
     jm_driver_memory_stats();
 }

@@ -3,7 +3,7 @@
 // The driver source: memory that the kernel's GPU drivers commit below the CUDA API. It follows the program's system
 // calls on their devices: the device or buffer of each descriptor, and the effect of each ioctl. The device that the
 // program opens decides the decoder: nvmap.c and gpu.c (Tegra) or rm.c (elsewhere, and Tegra from Thor on). Decoders
-// fill files (file.h), which are mapped (map.h) and keep memory alive (memory.h).
+// fill files (file.h), which are mapped and keep memory alive (memory.h).
 
 #ifndef JM_DRIVER_H
 #define JM_DRIVER_H

@@ -8,8 +8,6 @@
 #include "base/client_memory.h"
 #include "base/kernel.h"
 #include "driver/decoders.h"
-#include "driver/map.h"
-#include "driver/memory.h"
 
 typedef enum { NEW_FILE, NEW_MEMORY, MAP, UNMAP, BATCH, KEEP } GpuAction;
 

@@ -7,8 +7,28 @@
 #ifndef JM_DRIVER_MEMORY_H
 #define JM_DRIVER_MEMORY_H
 
-#include "driver/map.h"
+#include "driver/file.h"
+#include "host/types.h"
 #include "ledger/ledger.h"
+
+// Memory by address: one map of the process's own address space, and one of each address space of the GPU. A mapping
+// holds its file, as in the kernel, but does not own its memory.
+typedef struct DriverMap DriverMap;
+
+DriverMap *jm_driver_map_new(void);
+void jm_driver_map_delete(ThreadId tid, DriverMap *map); // and all mappings in it
+
+// Adds a mapping and removes what was there. `file` NULL: nothing is kept alive. `memory` NULL: not driver memory.
+void jm_driver_map_add(ThreadId tid, DriverMap *map, Addr start, ULong bytes, DriverFile *file, DriverMemory *memory);
+
+// Removes the range, cutting mappings at its ends.
+void jm_driver_map_remove(ThreadId tid, DriverMap *map, Addr start, ULong bytes);
+
+// Removes the whole mapping that begins at `start`, if there is one.
+void jm_driver_map_remove_at(ThreadId tid, DriverMap *map, Addr start);
+
+UInt jm_driver_map_count(const DriverMap *map);
+Bool jm_driver_map_has(const DriverMap *map, Addr address);
 
 // Credits new memory to the account of the thread's current stack. `kind`: KIND_DRIVER, KIND_DRIVER_HOST,
 // KIND_IMPORTED.
@@ -21,7 +41,7 @@ void jm_driver_memory_end(ThreadId tid, DriverMemory *memory);
 typedef struct Carve Carve;
 
 // Moves up to `bytes` out of driver memory to `account`, and returns how many were moved. The memory is found at
-// `address` in the maps of map.h (0: no address). For the rest, `is_anywhere` allows memory that the thread's current
+// `address` in the maps (0: no address). For the rest, `is_anywhere` allows memory that the thread's current
 // call has committed, then any slack.
 ULong jm_driver_carve(ThreadId tid, Carve **carves, AccountId account, Addr address, ULong bytes, Bool is_anywhere);
 

@@ -13,7 +13,6 @@
 #include "base/map.h"
 #include "calls/scope.h"
 #include "driver/decoders.h"
-#include "driver/memory.h"
 #include "events/exhaustion.h"
 #include "host/host.h"
 

@@ -14,8 +14,6 @@
 #include "base/map.h"
 #include "base/text.h"
 #include "driver/decoders.h"
-#include "driver/map.h"
-#include "driver/memory.h"
 #include "host/host.h"
 #include "trace/trace.h"
 

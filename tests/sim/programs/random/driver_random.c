@@ -8,7 +8,7 @@
  * ledger's totals at each (of one name it tells the first 256 exactly). With --check the board's figures must be those
  * that follow from the operations by the rules, by brute force. With --exec-at the program execs itself before
  * operation N and goes on without anything. With --rare there are operations as well that no CUDA program is known to
- * do: descriptors of devices that move to another number, and mappings that move. Nothing is freed
+ * do: descriptors of devices that move to another number. Nothing is freed
  * at the end. */
 #define _GNU_SOURCE
 #include <fcntl.h>

@@ -483,25 +483,6 @@ static const char *unmap(void)
 }
 
 /* Shorter, or somewhere else. */
-static const char *remap(void)
-{
-    struct reference *vma = any(VMA);
-    if (!rare || !vma)
-        return "none";
-    char *at = (char *)(uintptr_t)vma->value;
-    if (vma->bytes > PAGE && chance(2)) {
-        uint64_t bytes = (chance(vma->bytes / PAGE - 1) + 1) * PAGE;
-        MUST(mremap(at, vma->bytes, bytes, 0) == at);
-        vma->bytes = bytes;
-        return "remap to less";
-    }
-    char *there = mmap(NULL, vma->bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    MUST(there != MAP_FAILED);
-    MUST(mremap(at, vma->bytes, vma->bytes, MREMAP_MAYMOVE | MREMAP_FIXED, there) == there);
-    vma->value = (uintptr_t)there;
-    return "remap elsewhere";
-}
-
 static const char *gpu_map(void)
 {
     struct reference *fd = any(FD);
@@ -620,9 +601,9 @@ void nvmap_before_exec(void)
 static const char *one_step(void)
 {
     static const char *(*const OPERATIONS[])(void) = {
-        create,     create,  create,  create,      alloc,        get_fd,       get_fd,      from_fd,
-        dup_handle, dup_fd,  map,     map,         remap,        gpu_map,      gpu_map,     gpu_batch,
-        from_va,    foreign, failing, client_open, client_close, space_change, move_device,
+        create,     create,  create,      create,       alloc,        get_fd,      get_fd,    from_fd,
+        dup_handle, dup_fd,  map,         map,          gpu_map,      gpu_map,     gpu_batch, from_va,
+        foreign,    failing, client_open, client_close, space_change, move_device,
     };
     static const char *(*const LETTING_GO[])(void) = {free_handle, close_fd, unmap, gpu_unmap};
     if (chance(1000) == 0) {
