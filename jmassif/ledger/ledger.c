@@ -27,7 +27,7 @@ typedef struct {
     UInt side : 2;
     UInt is_sampled : 1;
     UInt is_changed : 1;     // and in the list of changed accounts
-    UInt saved_in : N_PEAKS; // one bit per section
+    UInt saved_in : N_PEAKS; // one bit per peak
     UInt is_wide : 1;
     UInt total_blocks : BLOCKS_BITS;
     UInt temporaries : TEMPORARIES_BITS;
@@ -95,41 +95,25 @@ static inline __attribute__((always_inline)) void change_balance(Account *a, Bal
 
 // ---- peaks ---------------------------------------------------------------------------------------------------
 
-// An account's balance at the start of a section, saved before its first change since.
+// An account's balance at a peak, saved before its first change since.
 typedef struct {
     AccountId account;
     UInt blocks; // 2^32 live blocks of one account would take the block table alone 64 GiB
     ULong bytes;
 } Saved;
 
-// The time from the end of one or more peaks to the end of the next one (ledger.h). Sections follow each other in
-// `sections`. N_PEAKS peaks have at most as many sections, and an account has one bit for each.
 typedef struct {
     Table saved;
-    ULong n_changes; // jm_ledger_n_changes() at its start
-    UInt n_peaks;    // peaks that ended at its start and have not risen since
-    UInt bit;
-} Section;
-
-typedef struct {
     ULong max_bytes;
     ULong cached_bytes; // part of max_bytes
     ULong time;
     ULong side_bytes[2]; // host and device totals at the peak
-    Section *since;      // NULL while it rises, and before it first rises
+    ULong closed_at;     // jm_ledger_n_changes() when it stopped rising
     Bool rising;         // no event since, so live values are the composition
     Bool grown;          // since it was last written
 } Peak;
 
 static Table changed = JM_TABLE("jm.ledger.changed", AccountId);
-
-#define SECTION(i)                                                                                                     \
-    {                                                                                                                  \
-        JM_TABLE("jm.ledger.saved", Saved), 0, 0, 1u << (i)                                                            \
-    }
-static Section section[N_PEAKS] = {SECTION(0), SECTION(1), SECTION(2), SECTION(3)};
-static Section *sections[N_PEAKS] = {&section[0], &section[1], &section[2], &section[3]}; // in use first, oldest first
-static UInt n_sections;
 
 // Peaks with a state of their own. Without device memory PEAK_HOST equals PEAK_TOTAL, without pages PEAK_ALLOCATED
 // does; neither is kept twice.
@@ -138,8 +122,10 @@ static Bool has_pages;
 static PeakId kept[N_PEAKS] = {PEAK_TOTAL};
 static UInt n_kept = 1;
 static Table accounts = JM_TABLE("jm.account", Account);
-static Peak peaks[N_PEAKS];
-static UInt n_rising; // number of rising peaks
+#define SAVED JM_TABLE("jm.ledger.saved", Saved)
+static Peak peaks[N_PEAKS] = {{.saved = SAVED}, {.saved = SAVED}, {.saved = SAVED}, {.saved = SAVED}};
+static UInt n_rising;
+static UInt closed; // one bit per peak that is over: accounts save what they held
 
 // Bytes of the accounts that count for the totals, or a change of these.
 typedef struct {
@@ -207,45 +193,31 @@ AccountId jm_ledger_open(UInt node, Kind kind, OwnerId owner)
     return id;
 }
 
-static void save_as(Section *in, AccountId id, ULong bytes, UInt blocks)
+static void save_as(PeakId p, AccountId id, ULong bytes, UInt blocks)
 {
-    Saved *s = jm_table_at(&in->saved, jm_table_add(&in->saved));
-    s->account = id;
-    s->blocks = blocks;
-    s->bytes = bytes;
-    at(id)->saved_in |= in->bit;
+    Table *saved = &peaks[p].saved;
+    *(Saved *)jm_table_at(saved, jm_table_add(saved)) = (Saved){id, blocks, bytes};
+    at(id)->saved_in |= 1u << p;
 }
 
-static __attribute__((noinline)) void save(Section *in, AccountId id)
+static __attribute__((noinline)) void save(AccountId id, UInt missing)
 {
-    Balance now = balance_of(at(id));
-    save_as(in, id, now.live_bytes, now.live_blocks);
+    const Balance now = balance_of(at(id));
+    for (PeakId p = 0; p < N_PEAKS; p++)
+        if (missing >> p & 1)
+            save_as(p, id, now.live_bytes, now.live_blocks);
 }
 
-// Call before the account changes: saves what it held at the start of the newest section, if this is its first change
-// since.
+// Call before the account changes: saves what it held at the peaks that are over, if this is its first change since.
 static inline void save_for_peaks(AccountId id, const Account *a)
 {
     n_changes++;
-    if (n_sections && !(a->saved_in & sections[n_sections - 1]->bit))
-        save(sections[n_sections - 1], id);
+    const UInt missing = closed & ~a->saved_in;
+    if (missing)
+        save(id, missing);
 }
 
-static UInt position_of(const Section *wanted)
-{
-    UInt i = 0;
-    while (sections[i] != wanted)
-        i++;
-    return i;
-}
-
-static void join(Peak *peak, Section *s)
-{
-    peak->since = s;
-    s->n_peaks++;
-}
-
-// Call before an event that does not raise the peak: if it was rising, the peak is now, and its section begins.
+// Call before an event that does not raise the peak: if it was rising, the peak is now.
 static inline void close_peak(PeakId p)
 {
     Peak *peak = &peaks[p];
@@ -253,33 +225,18 @@ static inline void close_peak(PeakId p)
         return;
     peak->rising = False;
     n_rising--;
-    if (!n_sections || sections[n_sections - 1]->n_changes != n_changes)
-        sections[n_sections++]->n_changes = n_changes;
-    join(peak, sections[n_sections - 1]);
+    peak->closed_at = n_changes;
+    closed |= 1u << p;
 }
 
-// Call when a peak rises again after its section began. If no other peak shares the section, join it to the section
-// before; values saved in both stay as the older one has them.
-static __attribute__((noinline)) void leave(Peak *peak)
+// Call when a peak rises again after it was over.
+static __attribute__((noinline)) void reopen(PeakId p)
 {
-    Section *s = peak->since;
-    peak->since = NULL;
-    if (--s->n_peaks > 0)
-        return;
-    UInt position = position_of(s);
-    Section *before = position ? sections[position - 1] : NULL;
-    for (UInt i = 1; i < s->saved.n; i++) {
-        const Saved *e = jm_table_at(&s->saved, i);
-        Account *a = at(e->account);
-        a->saved_in &= ~s->bit;
-        if (before && !(a->saved_in & before->bit))
-            save_as(before, e->account, e->bytes, e->blocks);
-    }
-    s->saved.n = 1;
-    n_sections--;
-    for (; position < n_sections; position++)
-        sections[position] = sections[position + 1];
-    sections[n_sections] = s;
+    Table *saved = &peaks[p].saved;
+    for (UInt i = 1; i < saved->n; i++)
+        at(((const Saved *)jm_table_at(saved, i))->account)->saved_in &= ~(1u << p);
+    saved->n = 1;
+    closed &= ~(1u << p);
 }
 
 // Call after a total rose, or caches fell.
@@ -293,8 +250,8 @@ static inline void raise_peak(PeakId p)
     peak->cached_bytes = cached;
     n_rising += !peak->rising;
     peak->rising = True;
-    if (peak->since)
-        leave(peak);
+    if (closed >> p & 1)
+        reopen(p);
     peak->grown = True;
     if (!has_device && p == PEAK_TOTAL)
         peaks[PEAK_HOST].grown = True;
@@ -330,11 +287,15 @@ static inline void mark_changed(AccountId id, Account *a)
 // Call at the first device memory: from here on the host's peak differs from the total's.
 static __attribute__((noinline)) void part_peaks(void)
 {
-    Bool host_grown = peaks[PEAK_HOST].grown;
-    peaks[PEAK_HOST] = peaks[PEAK_TOTAL];
-    peaks[PEAK_HOST].grown = host_grown;
-    if (peaks[PEAK_TOTAL].since)
-        join(&peaks[PEAK_HOST], peaks[PEAK_TOTAL].since);
+    const Peak old = peaks[PEAK_HOST], *total = &peaks[PEAK_TOTAL];
+    peaks[PEAK_HOST] = *total;
+    peaks[PEAK_HOST].saved = old.saved;
+    peaks[PEAK_HOST].grown = old.grown;
+    for (UInt i = 1; i < total->saved.n; i++) {
+        const Saved *e = jm_table_at(&total->saved, i);
+        save_as(PEAK_HOST, e->account, e->bytes, e->blocks);
+    }
+    closed |= (closed >> PEAK_TOTAL & 1) << PEAK_HOST;
     has_device = True;
     n_rising += peaks[PEAK_HOST].rising;
     kept[n_kept++] = PEAK_HOST;
@@ -491,32 +452,17 @@ void jm_ledger_count_temporary(AccountId account)
 
 // ---- corrections ---------------------------------------------------------------------------------------------
 
-static Saved *saved_of(const Section *s, AccountId id)
+// Adds to what the account held at the peak, which has saved the account.
+static void correct(PeakId p, AccountId id, ULong more_bytes, UInt more_blocks)
 {
-    for (UInt i = s->saved.n - 1; i >= 1; i--) {
-        Saved *e = jm_table_at(&s->saved, i);
-        if (e->account == id)
-            return e;
-    }
-    jm_assert(0);
-}
-
-// Adds to what the account held from the start of the section at `position` on. The newest section must have saved the
-// account.
-static void correct(UInt position, AccountId id, ULong more_bytes, UInt more_blocks)
-{
-    Bool is_first = True;
-    for (UInt i = position; i < n_sections; i++) {
-        if (!(at(id)->saved_in & sections[i]->bit))
-            continue;
-        Saved *e = saved_of(sections[i], id);
-        // The value saved here also stands for the sections before, unless the last of them has its own.
-        if (is_first && position > 0 && !(at(id)->saved_in & sections[position - 1]->bit))
-            save_as(sections[position - 1], id, e->bytes, e->blocks);
-        is_first = False;
-        e->bytes += more_bytes;
-        e->blocks += more_blocks;
-    }
+    Saved *e;
+    UInt i = peaks[p].saved.n;
+    do {
+        jm_assert(i > 1);
+        e = jm_table_at(&peaks[p].saved, --i);
+    } while (e->account != id);
+    e->bytes += more_bytes;
+    e->blocks += more_blocks;
 }
 
 void jm_ledger_move(AccountId from_id, AccountId to_id, ULong bytes, ULong born)
@@ -526,11 +472,6 @@ void jm_ledger_move(AccountId from_id, AccountId to_id, ULong bytes, ULong born)
     jm_assert(from->side == to->side);
     save_for_peaks(from_id, from);
     save_for_peaks(to_id, to);
-    UInt position = 0;
-    while (position < n_sections && born > sections[position]->n_changes)
-        position++;
-    correct(position, from_id, -bytes, -1);
-    correct(position, to_id, bytes, 1);
     const ULong cached = (is_cache(to) ? bytes : 0) - (is_cache(from) ? bytes : 0);
     Totals change = {{0, 0}, 0, {0, 0}};
     if (cached)
@@ -539,8 +480,13 @@ void jm_ledger_move(AccountId from_id, AccountId to_id, ULong bytes, ULong born)
     totals.cached[SIDE_DEVICE] += change.cached[SIDE_DEVICE];
     for (UInt i = 0; i < n_kept; i++) {
         PeakId p = kept[i];
-        if (peaks[p].since && born > peaks[p].since->n_changes)
-            continue; // the peak was over before the block was born; a rising peak has no saved values to correct
+        const Bool is_over = closed >> p & 1; // else no values are saved
+        if (is_over && born > peaks[p].closed_at)
+            continue;
+        if (is_over) {
+            correct(p, from_id, -bytes, -1);
+            correct(p, to_id, bytes, 1);
+        }
         peaks[p].cached_bytes += cached_of(p, &change);
         peaks[p].grown = True; // write it again
         if (!has_device && p == PEAK_TOTAL)
@@ -643,16 +589,10 @@ void jm_ledger_peak(PeakId p, ULong *time, ULong *host_bytes, ULong *device_byte
 
 void jm_ledger_each_differing(PeakId p, UseDiffering use, void *context)
 {
-    const Section *since = peaks[kept_as(p)].since;
-    UInt seen = 0;
-    for (UInt position = since ? position_of(since) : n_sections; position < n_sections; position++) {
-        const Section *s = sections[position];
-        for (UInt i = 1; i < s->saved.n; i++) {
-            const Saved *e = jm_table_at(&s->saved, i);
-            if (!(at(e->account)->saved_in & seen))
-                use(context, e->account, e->bytes, e->blocks);
-        }
-        seen |= s->bit;
+    const Table *saved = &peaks[kept_as(p)].saved;
+    for (UInt i = 1; i < saved->n; i++) {
+        const Saved *e = jm_table_at(saved, i);
+        use(context, e->account, e->bytes, e->blocks);
     }
 }
 
@@ -670,5 +610,5 @@ void jm_ledger_stats(void)
     jm_stats_table("accounts with large numbers", &wide_balances);
     jm_stats_table("accounts changed since the last snapshot", &changed);
     for (UInt i = 0; i < N_PEAKS; i++)
-        jm_stats_table("balances at peaks", &section[i].saved);
+        jm_stats_table("balances at peaks", &peaks[i].saved);
 }

@@ -8,11 +8,8 @@
 // maximum for most of a run, so the total alone does not choose a useful moment.
 //
 // Peaks are exact and cost O(1) per event. A peak *rises* while events make each new moment a peak; its composition is
-// then what the accounts hold. The first event that does not raise it begins a *section* of the history: each account
-// saves its value before its first change in the section. A peak's composition is thus, for each account, the value
-// saved in the first section since the peak, or the current value if no section has saved one. Peaks share sections: a
-// peak's section lasts until the next peak ends, and joins the one before when its peak rises again. A saved value
-// moves down at most once per peak.
+// then what the accounts hold. From the first event that does not raise it, each account saves its value before its
+// first change. A peak's composition is thus, for each account, the saved value, or the current one if none is saved.
 
 #ifndef JM_LEDGER_H
 #define JM_LEDGER_H

@@ -2,8 +2,8 @@
 """The ledger on its own, all its events at random, against books kept by brute force.
 
 The books here have whole numbers of any size and copy every balance when a total is larger than ever, or as large with
-less of it in caches, which is what a peak is. The ledger's accounts are narrow and its peaks share what they save, so each of an account's
-numbers outgrows its width, in some runs without the others.
+less of it in caches, which is what a peak is. The ledger's accounts are narrow, so each of an account's numbers outgrows
+its width, in some runs without the others.
 """
 
 import hashlib
