@@ -183,8 +183,6 @@ void event_after_syscall(ThreadId tid, UInt number, const UWord *args, Long resu
     jm_exhaustion_after_syscall(tid, number, args, result);
     jm_driver_after_syscall(tid, number, args, result);
     jm_snapshot_after_syscall();
-    if (jm_options.threads)
-        jm_thread_after_syscall(tid, number, args, result);
 }
 
 void event_tick(ULong n)

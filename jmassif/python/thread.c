@@ -121,20 +121,13 @@ static const HChar *read_name(PythonThread *known, Bool is_at_leisure)
     return *text && !jm_text_equal(text, "MainThread") ? text : NULL; // a default, not chosen by the program
 }
 
-const HChar *jm_python_thread_name(ThreadId tid, PythonThread *known)
+const HChar *jm_python_thread_name(ThreadId tid, PythonThread *known, Bool is_at_leisure)
 {
     if (!known->object) {
         UInt n = known->n_tries++;
-        if (n >= EAGER_TRIES && !is_power_of_two(n))
+        if (!is_at_leisure && n >= EAGER_TRIES && !is_power_of_two(n))
             return NULL;
-        find(tid, known, is_power_of_two(n));
+        find(tid, known, !is_at_leisure && is_power_of_two(n));
     }
-    return known->object ? read_name(known, False) : NULL;
-}
-
-const HChar *jm_python_thread_name_now(ThreadId tid, PythonThread *known)
-{
-    if (!known->object)
-        find(tid, known, False);
-    return known->object ? read_name(known, True) : NULL;
+    return known->object ? read_name(known, is_at_leisure) : NULL;
 }

@@ -18,10 +18,8 @@ typedef struct {
 } PythonThread;
 
 // The thread's name if it differs from that of the last call, else NULL. The text lasts until the next call. Call it
-// when the thread runs Python code, as often as you like. Do not call it for the main thread.
-const HChar *jm_python_thread_name(ThreadId tid, PythonThread *known);
-
-// The same, but slower: accepts the main thread, and detects a new name at the address of the old one.
-const HChar *jm_python_thread_name_now(ThreadId tid, PythonThread *known);
+// when the thread runs Python code, as often as you like, but not for the main thread; and `is_at_leisure` at
+// snapshots, for any thread: that is slower, and detects a new name at the address of the old one.
+const HChar *jm_python_thread_name(ThreadId tid, PythonThread *known, Bool is_at_leisure);
 
 #endif

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
 // Threads' numbers and names (--threads=yes). A thread is the outermost frame of its stacks. Numbers follow the order
-// of creation and are never reused, unlike the kernel's and the core's. A name is recorded when it is known: Python's
-// name for the thread, else the name that the program has given to the kernel.
+// of creation and are never reused, unlike the kernel's and the core's. A name is Python's for the thread, else the one
+// that the program has given to the kernel.
 
 #ifndef JM_THREAD_H
 #define JM_THREAD_H
@@ -19,10 +19,9 @@ void jm_thread_runs_python(ThreadId tid);
 // Events of threads. Calls are optional without --threads=yes.
 void jm_thread_is_created(ThreadId tid); // called in the creating thread
 void jm_thread_begins(ThreadId tid);     // called in the new thread
-void jm_thread_after_syscall(ThreadId tid, UInt number, const UWord *args, Long res);
 void jm_thread_after_fork_in_child(ThreadId tid);
 
-// Record Python names that changed since the threads last allocated. Call it before a snapshot.
+// Record names that changed. Call it before a snapshot.
 void jm_thread_hear_names(Bool sees_pages);
 
 #endif
