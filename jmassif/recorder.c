@@ -47,7 +47,7 @@
 #include "tensors/roles.h"
 #include "tensors/tensor.h"
 #include "trace/trace.h"
-#include "unwind/code.h"
+#include "unwind/step.h"
 #include "unwind/unwind.h"
 
 #include "host/events.h"

@@ -6,8 +6,8 @@
 
 #include "unwind/step.h"
 #include "base/client_memory.h"
+#include "base/libc.h"
 #include "host/host.h"
-#include "unwind/code.h"
 #include "unwind/table.h"
 
 #include <asm/siginfo.h>
@@ -15,12 +15,123 @@
 #include <asm/sigcontext.h>
 #include <asm/ucontext.h>
 
+// ---- code ----------------------------------------------------------------------------------------------------
+
+// Unwinding through code without tables looks up some ten addresses a stack. Only mappings are cached, until they
+// change; instructions are read each time, so code that the program rewrites is seen at once.
+
+// Direct-mapped cache from mebibytes to mappings, as in client_memory.h. It holds mappings without code too.
+#define N_CODE_SEGMENTS 256
+typedef struct {
+    Addr start, end;
+    Bool is_code; // executable, the core's own mappings included: signal handlers may return there
+    Bool is_file;
+    Bool can_be_read;
+} CodeSegment;
+
+static CodeSegment code_segments[N_CODE_SEGMENTS];
+
+void jm_code_forget(void)
+{
+    memset(code_segments, 0, sizeof code_segments);
+}
+
+static const CodeSegment *find_code_segment(Addr address)
+{
+    static const CodeSegment nothing;
+    Mapping mapping;
+    if (!host_mapping_at(address, &mapping) && mapping.start == mapping.end)
+        return &nothing;
+    CodeSegment *known = &code_segments[address >> 20 & (N_CODE_SEGMENTS - 1)];
+    *known = (CodeSegment){.start = mapping.start,
+                           .end = mapping.end,
+                           .is_code = mapping.is_executable,
+                           .is_file = mapping.as == MAPPED_FILE,
+                           .can_be_read = mapping.is_executable && mapping.is_readable};
+    return known;
+}
+
+// The mapping of the address, with code or without; empty, never NULL, if the address is unmapped.
+static inline const CodeSegment *code_segment(Addr address)
+{
+    const CodeSegment *known = &code_segments[address >> 20 & (N_CODE_SEGMENTS - 1)];
+    if (LIKELY(known->start <= address && address < known->end))
+        return known;
+    return find_code_segment(address);
+}
+
+static inline Bool is_code_at(Addr address)
+{
+    return code_segment(address)->is_code;
+}
+
+Bool jm_is_in_file(Addr address)
+{
+    return code_segment(address)->is_file;
+}
+
+// is_return_address: the instruction before the address is a call. is_trampoline: the code there calls sigreturn at
+// once. The kernel's trampoline is not mapped under Valgrind, and others may lack an unwind table.
+
+#if defined(__x86_64__)
+
+static Bool is_return_address(Addr address)
+{
+    // call rel32; indirect call (ff /2), with zero to five bytes after its second byte.
+    const CodeSegment *s = code_segment(address - 1);
+    if (!s->can_be_read || (address == s->end && !is_code_at(address)))
+        return False;
+    const UChar *end = (const UChar *)address;
+    const UWord n = address - s->start;
+    if (n >= 5 && end[-5] == 0xe8)
+        return True;
+    for (UInt length = 2; length <= 7 && length <= n; length++)
+        if (end[-(Int)length] == 0xff && (end[1 - (Int)length] & 0x38) == 0x10)
+            return True;
+    return False;
+}
+
+static Bool is_trampoline(Addr address)
+{
+    static const UChar move_64[] = {0x48, 0xc7, 0xc0, 15, 0, 0, 0, 0x0f, 0x05}; // mov $15, %rax; syscall
+    static const UChar move_32[] = {0xb8, 15, 0, 0, 0, 0x0f, 0x05};             // mov $15, %eax; syscall
+    const CodeSegment *s = code_segment(address);
+    const UChar *code = (const UChar *)address;
+    if (!s->can_be_read)
+        return False;
+    const UWord n = s->end - address;
+    return (n >= sizeof move_64 && memcmp(code, move_64, sizeof move_64) == 0) ||
+           (n >= sizeof move_32 && memcmp(code, move_32, sizeof move_32) == 0);
+}
+
+#else
+
+static Bool is_return_address(Addr address)
+{
+    // bl; blr and its variants that authenticate the pointer.
+    const CodeSegment *s = code_segment(address - 4);
+    if (address & 3 || !s->can_be_read || (address == s->end && !is_code_at(address)))
+        return False;
+    UInt instruction = *(const UInt *)(address - 4);
+    return instruction >> 26 == 0x25 || (instruction & 0xfefff000) == 0xd63f0000;
+}
+
+static Bool is_trampoline(Addr address)
+{
+    static const UInt instructions[] = {0xd2801168, 0xd4000001}; // mov x8, #139; svc #0
+    const CodeSegment *s = code_segment(address);
+    return s->can_be_read && s->end - address >= sizeof instructions &&
+           memcmp((const void *)address, instructions, sizeof instructions) == 0;
+}
+
+#endif
+
+// ---- leaving a frame -----------------------------------------------------------------------------------------
+
 static inline Addr sp_of(const Cursor *c)
 {
     return c->registers.value[JM_REG_SP];
 }
-
-// ---- leaving a frame -----------------------------------------------------------------------------------------
 
 static Bool is_end(Addr return_address)
 {
@@ -145,7 +256,7 @@ static Step by_table(Cursor *c)
 
 static Step by_signal(Cursor *c)
 {
-    if (!jm_is_trampoline(c->ip + c->is_call))
+    if (!is_trampoline(c->ip + c->is_call))
         return NO_FRAME;
     Registers to = {.known = 0};
 #if defined(__x86_64__)
@@ -235,7 +346,7 @@ static Step by_frame_pointer(Cursor *c)
         return NO_FRAME;
     if (is_end(return_address))
         return AT_OUTERMOST;
-    if (!jm_is_return_address(return_address))
+    if (!is_return_address(return_address))
         return NO_FRAME;
     c->saved_at = fp;
     return leave_by_guess(c, callers_sp(fp + 2 * sizeof(Addr), callers_fp, return_address), callers_fp, return_address);
@@ -247,7 +358,7 @@ static Step by_scan(Cursor *c)
     Addr fp = c->registers.value[JM_REG_FP];
     for (Addr at = sp; at + sizeof(Addr) <= end && at - sp < MAX_SCANNED; at += sizeof(Addr)) {
         const Addr *word = (const Addr *)at;
-        if (!jm_is_return_address(*word))
+        if (!is_return_address(*word))
             continue;
         if (at > sp && word[-1] > at && word[-1] < end) // the caller's frame pointer, saved next to it
             fp = word[-1];
@@ -263,7 +374,7 @@ static Step by_last_call(Cursor *c)
 {
     Addr sp = sp_of(c), fp = c->registers.value[JM_REG_FP], return_address;
 #if defined(__x86_64__)
-    if (jm_is_code(c->ip) || !jm_read_word(sp, &return_address))
+    if (is_code_at(c->ip) || !jm_read_word(sp, &return_address))
         return NO_FRAME;
     sp += sizeof(Addr);
 #else
@@ -271,7 +382,7 @@ static Step by_last_call(Cursor *c)
         return NO_FRAME;
     return_address = c->registers.value[JM_REG_RA];
 #endif
-    return jm_is_return_address(return_address) ? leave_by_guess(c, sp, fp, return_address) : NO_FRAME;
+    return is_return_address(return_address) ? leave_by_guess(c, sp, fp, return_address) : NO_FRAME;
 }
 
 // ---- all methods ---------------------------------------------------------------------------------------------
@@ -294,10 +405,10 @@ Step jm_unwind_step(Cursor *c)
     if (step != NO_FRAME)
         return step;
     // No call precedes the return address: it was written by hand, as on a coroutine's new stack.
-    if (c->is_call && !jm_is_return_address(c->ip + 1))
-        return jm_is_code(c->ip) ? AT_OUTERMOST : NO_FRAME;
+    if (c->is_call && !is_return_address(c->ip + 1))
+        return is_code_at(c->ip) ? AT_OUTERMOST : NO_FRAME;
     step = c->is_call ? NO_FRAME : by_last_call(c);
-    if (step == NO_FRAME && !jm_is_code(c->ip))
+    if (step == NO_FRAME && !is_code_at(c->ip))
         return c->is_innermost ? AT_OUTERMOST : NO_FRAME;
     if (step == NO_FRAME)
         step = by_frame_pointer(c);

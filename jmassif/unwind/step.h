@@ -28,6 +28,12 @@ typedef enum {
     LACKS_REGISTER // only with is_partial
 } Step;
 
+// False for code that the program generated: no object's unwind table covers it.
+Bool jm_is_in_file(Addr address);
+
+// Call when mappings change.
+void jm_code_forget(void);
+
 // Moves the cursor to the caller. Unless AT_CALLER is returned, its registers and ip stay as they are.
 Step jm_unwind_step(Cursor *c);
 

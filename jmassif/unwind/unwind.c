@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
 // Unwinding is most of an allocation's cost, and the core's unwinder searches its tables again for most frames. So a
-// walk goes from frame to frame by cached rules (rule.h), which need only the stack and frame pointers, and
+// walk goes from frame to frame by cached rules (table.h), which need only the stack and frame pointers, and
 // reuses unchanged frames of the thread's last walk.
 //
 // For a frame without a rule, step.c finds the caller from the same two pointers. If it needs other registers,
@@ -13,8 +13,8 @@
 #include "base/per_thread.h"
 #include "base/stats.h"
 #include "host/host.h"
-#include "unwind/rule.h"
 #include "unwind/step.h"
+#include "unwind/table.h"
 
 // ---- walking with all registers ------------------------------------------------------------------------------
 
@@ -105,7 +105,7 @@ static inline WalkedFrame frame_at(const LastWalk *last, UInt i)
 // `cfa`: start of the caller's frame; `link`: contents of the link register.
 static inline Addr return_address(const UnwindSlots *slots, Addr cfa, Addr link)
 {
-    return jm_ra_slot(slots) ? *(const Addr *)(cfa + jm_ra_slot(slots)) : link;
+    return slots->ra ? *(const Addr *)(cfa + slots->ra) : link;
 }
 
 // Frame `i` of the last walk is unchanged; returns the first frame from there outwards that has another caller now, or
@@ -184,8 +184,8 @@ static inline Step leave(Walker *w, UnwindSlots *slots)
     Addr cfa = (rule->type == RULE_FROM_SP ? f->sp : f->fp) + rule->cfa_offset;
     SizeT size = cfa - f->sp;
     *slots = rule->slots;
-    if (f->sp >= w->top || size > w->top - f->sp || size < (SizeT)-jm_ra_slot(slots) || size < (SizeT)-slots->fp ||
-        !(jm_ra_slot(slots) || w->link)) {
+    if (f->sp >= w->top || size > w->top - f->sp || size < (SizeT)-slots->ra || size < (SizeT)-slots->fp ||
+        !(slots->ra || w->link)) {
         slots->fp = NO_SLOTS;
         return leave_without_rule(w, rule, slots);
     }

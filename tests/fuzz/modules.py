@@ -28,7 +28,7 @@ _MOST_BYTES = 1 << 18  # mutate.c's
 # By target: what of the recorder is built in.
 TARGETS: Dict[str, List[str]] = {
     "elf": ["symbols/elf.c", "base/client_memory.c"]
-    + [f"unwind/{name}.c" for name in ("table", "dwarf", "step", "rule", "code")],
+    + [f"unwind/{name}.c" for name in ("table", "dwarf", "step")],
     "texts": ["base/client_memory.c", "base/text.c", "pages/smaps.c", "machine/system.c"],
     "python": ["base/client_memory.c", "python/layout.c"],
     "frames": [

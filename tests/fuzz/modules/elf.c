@@ -8,8 +8,6 @@
 #include "symbols/elf.h"
 #include "shim.h"
 #include "symbols/file_pages.h"
-#include "unwind/code.h"
-#include "unwind/rule.h"
 #include "unwind/step.h"
 #include "unwind/table.h"
 
