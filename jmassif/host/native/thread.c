@@ -264,11 +264,6 @@ UWord host_thread_pointer(ThreadId tid)
     return pointer;
 }
 
-UInt host_stack(ThreadId tid, Addr *ips, Addr *sps, UInt max)
-{
-    return 0;
-}
-
 Bool host_may_step(Addr ip)
 {
     return False;
