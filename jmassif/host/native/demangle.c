@@ -15,24 +15,26 @@ typedef void (*demangle_callbackref)(const char *part, size_t bytes, void *to);
 int cplus_demangle_v3_callback(const char *mangled, int options, demangle_callbackref add, void *to);
 int rust_demangle_callback(const char *mangled, int options, demangle_callbackref add, void *to);
 
-// The demanglers refuse symbols and recursion beyond limits of their own: see demangle_test for what they need at most.
-#define STACK_BYTES ((SizeT)2 << 20)
-#define MAX_NAME    ((SizeT)1 << 20) // a short symbol can stand for gigabytes
+// Twice what the deepest names need that the demanglers, which limit their recursion, accept.
+#define STACK_BYTES ((SizeT)1 << 20)
+
+// A symbol of 200 bytes can stand for gigabytes. The demanglers hold nothing that must be freed, so they can be left in
+// the middle.
+#define MAX_NAME ((SizeT)1 << 20)
 
 typedef struct {
     HChar *text;
     SizeT bytes, capacity;
-    Bool is_too_long;
 } Name;
 
 static Name name;
+static void *too_long[5]; // where to go on
 
 static void add_part(const char *part, size_t bytes, void *to)
 {
     Name *n = to;
-    n->is_too_long |= n->bytes + bytes >= MAX_NAME;
-    if (n->is_too_long)
-        return;
+    if (n->bytes + bytes >= MAX_NAME)
+        __builtin_longjmp(too_long, 1);
     if (n->bytes + bytes >= n->capacity) {
         n->capacity = (n->bytes + bytes + 1) * 2;
         n->text = host_realloc("jm.native.demangle", n->text, n->capacity);
@@ -52,7 +54,6 @@ static void demangle(void *context)
 {
     Job *job = context;
     name.bytes = 0;
-    name.is_too_long = False;
     job->is_demangled = rust_demangle_callback(job->symbol, DMGL_PARAMS | DMGL_ANSI, add_part, &name);
     if (job->is_demangled)
         return;
@@ -88,9 +89,12 @@ const HChar *jm_demangled(const HChar *symbol)
         return symbol;
     if (!stack)
         stack = host_alloc("jm.native.demangle", STACK_BYTES);
-    Job job = {symbol, False};
+    static Job job;
+    job = (Job){symbol, False};
+    if (__builtin_setjmp(too_long))
+        return job.symbol;
     call_on_stack(JM_ROUND_DOWN((Addr)stack + STACK_BYTES, 16), demangle, &job);
-    return job.is_demangled && !name.is_too_long && name.bytes ? name.text : symbol;
+    return job.is_demangled && name.bytes ? name.text : job.symbol;
 }
 
 // ---- what libiberty calls ------------------------------------------------------------------------------------

@@ -54,6 +54,7 @@ typedef struct {
     Bool is_mapped_only; // there is no such file any more: offsets are addresses, less `bias`
     Addr bias, header;   // only then
     HChar *soname, *debug_path;
+    FileStatus debug_status;
     UInt n_code;
     Segment code_at[MOST_CODE];
     ULong text, text_bytes, plt, plt_bytes;
@@ -82,7 +83,8 @@ static Bool read_whole(Int fd, void *to, SizeT bytes, ULong offset)
 {
     if (bytes > sizeof page.at)
         return jm_read_at(fd, to, bytes, offset) == (Long)bytes;
-    if (page.fd != fd || offset < page.start || offset + bytes > page.start + page.bytes) {
+    ULong before = offset - page.start;
+    if (page.fd != fd || before > page.bytes || bytes > page.bytes - before) {
         Long got = jm_read_at(fd, page.at, sizeof page.at, offset);
         page.fd = fd;
         page.start = offset;
@@ -397,8 +399,7 @@ static void read_debug_file(Object *o, const BuildId *id)
     for (UInt i = 1; i < id->bytes; i++)
         n += jm_format(path + n, sizeof path - n, "%02x", id->id[i]);
     jm_format(path + n, sizeof path - n, ".debug");
-    FileStatus status;
-    Int fd = open_file(path, &status);
+    Int fd = open_file(path, &o->debug_status);
     if (fd < 0)
         return;
     read_sections(o, fd, True);
@@ -513,14 +514,13 @@ static Bool is_code(const Object *o, ULong start, ULong bytes)
     return False;
 }
 
-static void add_symbols(Building *b, const Object *o, const Elf64_Sym *symbols, UInt n, const HChar *strings,
-                        SizeT strings_bytes, UInt flag)
+static void add_symbols(Building *b, const Object *o, const Elf64_Sym *symbols, UInt n, SizeT strings_bytes, UInt flag)
 {
     for (UInt i = 1; i < n; i++) {
         const Elf64_Sym *s = &symbols[i];
         UInt type = ELF64_ST_TYPE(s->st_info);
         if ((type != STT_FUNC && type != STT_OBJECT && type != STT_GNU_IFUNC) || ELF64_ST_BIND(s->st_info) > STB_WEAK ||
-            !s->st_size || !(UInt)s->st_value || s->st_name >= strings_bytes || !strings[s->st_name])
+            !s->st_size || !(UInt)s->st_value || s->st_name >= strings_bytes || !s->st_name)
             continue;
         ULong bytes = (Long)s->st_size < 0 ? 1 : s->st_size > 0x7fffffff ? 0x7fffffff : s->st_size;
         ULong start = s->st_value - o->code;
@@ -583,8 +583,7 @@ static void merge(Building *b)
 static Bool cut(Building *b)
 {
     Bool any = False;
-    static UInt n_moves;
-    n_moves = 0;
+    UInt n_moves = 0;
     for (UInt i = 0; i + 1 < b->n && n_moves < MOST_MOVES; i++) {
         Function *one = &b->at[i], *two = &b->at[i + 1];
         if (one->start + one->bytes <= two->start)
@@ -629,7 +628,7 @@ static void add_table(Building *b, const Object *o, Int fd, const SymbolTable *t
     const HChar *names = strings->at;
     if (symbols.at && names && names[t->strings_bytes - 1] == 0) {
         *(flag ? &b->dynamic : &b->full) = names;
-        add_symbols(b, o, symbols.at, t->n_symbols, names, t->strings_bytes, flag);
+        add_symbols(b, o, symbols.at, t->n_symbols, t->strings_bytes, flag);
     }
     release(symbols);
     if (fd < 0 && symbols.at) {
@@ -647,7 +646,7 @@ static void build(Object *o, Int fd)
     if (o->full.n_symbols) {
         FileStatus status;
         Int other = o->debug_path ? open_file(o->debug_path, &status) : fd;
-        if (other >= 0)
+        if (other >= 0 && (other == fd || is_same_file(&status, &o->debug_status)))
             add_table(&b, o, other, &o->full, 0, &full);
         if (other >= 0 && other != fd)
             jm_close(other);
@@ -718,7 +717,8 @@ static const HChar *read_symbol(const Object *o, Int fd, UInt name)
         return string_at(False, fd, o->full.strings + name);
     FileStatus status;
     Int debug = open_file(o->debug_path, &status);
-    const HChar *text = debug >= 0 ? string_at(False, debug, o->full.strings + name) : NULL;
+    Bool is_same = debug >= 0 && is_same_file(&status, &o->debug_status);
+    const HChar *text = is_same ? string_at(False, debug, o->full.strings + name) : NULL;
     if (debug >= 0)
         jm_close(debug);
     return text;
