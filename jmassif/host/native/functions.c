@@ -2,7 +2,7 @@
 //
 // Reads object files and keeps sorted tables of their functions; see functions.h. Files are read from the disk, so that
 // no page of the program's mappings becomes resident. A file that is gone or has been replaced since it was mapped
-// leaves the dynamic symbols, which are mapped.
+// leaves the dynamic symbols, which are mapped. Buffers are static, since the program's stacks may be small.
 
 #include "host/native/functions.h"
 #include "base/client_memory.h"
@@ -201,7 +201,7 @@ static void read_build_id(Source from, BuildId *id)
     if (!read_header(from, &header))
         return;
     for (UInt i = 0; i < header.e_phnum && !id->bytes && read_segment(from, &header, i, &segment); i++) {
-        UChar notes[MOST_NOTES];
+        static UChar notes[MOST_NOTES];
         // Notes are in the first pages, where a file's offset is the distance from the header in memory too.
         if (segment.p_type == PT_NOTE && segment.p_filesz <= sizeof notes &&
             read_source(from, segment.p_offset, notes, segment.p_filesz))
@@ -540,7 +540,9 @@ static void sort(Function **records, UInt n)
 {
     Function *from = *records, *to = host_alloc("jm.native.function", n * sizeof *to);
     for (UInt pass = 0; pass < 6; pass++) {
-        UInt counts[2048] = {0}, shift = pass % 3 * 11, sum = 0;
+        static UInt counts[2048];
+        UInt shift = pass % 3 * 11, sum = 0;
+        memset(counts, 0, sizeof counts);
         Bool is_by_start = pass >= 3;
         for (UInt i = 0; i < n; i++)
             counts[(is_by_start ? from[i].start : from[i].bytes) >> shift & 2047]++;
