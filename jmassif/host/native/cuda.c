@@ -7,6 +7,7 @@
 #include "base/libc.h"
 #include "host/native/cuda_functions.h"
 #include "host/native/loaded.h"
+#include "host/native/loader.h"
 #include "host/native/requests.h"
 #include "host/native/stubs.h"
 
@@ -302,6 +303,7 @@ static Bool is_answering(UWord row)
 
 UWord jm_native_call_begins(NativeCall *call)
 {
+    jm_native_patch_if_due();
     StubTarget target = jm_native_stub_begins(call->slot);
     call->row = target.row;
     call->real = target.real;

@@ -12,7 +12,9 @@
 #include "host/native/cuda_functions.h"
 #include "host/native/got.h"
 #include "host/native/loaded.h"
+#include "host/native/loader.h"
 #include "host/native/mappings.h"
+#include "host/native/pending.h"
 #include "host/native/replaced.h"
 #include "host/native/requests.h"
 #include "host/native/stubs.h"
@@ -36,13 +38,21 @@ static void objects_changed(const NativeRegisters *registers)
 
 static Bool is_patch_due; // a library has been loaded whose entries have no stubs yet
 
-static void patch_if_due(void)
+void jm_native_patch_if_due(void)
 {
     if (__atomic_load_n(&is_patch_due, __ATOMIC_RELAXED) &&
         __atomic_exchange_n(&is_patch_due, False, __ATOMIC_ACQ_REL)) {
         NativeRegisters here;
         NATIVE_REGISTERS(&here);
         objects_changed(&here);
+    }
+}
+
+static void settle(const CallPlace *place)
+{
+    if (jm_native_n_pending && NATIVE_BEGIN()) {
+        jm_native_pending_settle_at(*place);
+        jm_native_end();
     }
 }
 
@@ -146,15 +156,20 @@ static void *recorded_dlopen(const char *name, int mode)
     return handle;
 }
 
-Addr jm_native_dlopen_way(const HChar *name, UWord mode, UWord unused, Addr caller);
-Addr jm_native_dlopen_way(const HChar *name, UWord mode, UWord unused, Addr caller)
+Addr jm_native_dlopen_way(const HChar *name, UWord mode, UWord unused, Addr caller, const CallPlace *place);
+Addr jm_native_dlopen_way(const HChar *name, UWord mode, UWord unused, Addr caller, const CallPlace *place)
 {
     if (jm_native_state != NATIVE_RECORDS)
         return jm_native_original(REPLACED_DLOPEN);
-    patch_if_due();
+    settle(place);
+    jm_native_patch_if_due();
     if (!depends_on_caller(name, caller))
         return (Addr)recorded_dlopen;
     __atomic_store_n(&is_patch_due, True, __ATOMIC_RELEASE);
+    if (NATIVE_BEGIN()) {
+        jm_native_pending_begin(name, *place, caller);
+        jm_native_end();
+    }
     return jm_native_original(REPLACED_DLOPEN);
 }
 
@@ -198,84 +213,97 @@ static void *covered_dlvsym(void *handle, const char *name, const char *version)
 // With RTLD_NEXT, the caller wants to be called in place of the function, and has been patched itself. With
 // RTLD_DEFAULT the search begins with the program's own objects, whoever calls; what only the caller can see, it finds
 // by itself.
-static Bool is_to_cover(void *handle, const HChar *name)
+static Bool is_to_cover(void *handle, const HChar *name, const CallPlace *place)
 {
     if (jm_native_state != NATIVE_RECORDS)
         return False;
-    patch_if_due();
+    settle(place);
+    jm_native_patch_if_due();
     return name && handle != RTLD_NEXT && (jm_native_row(name) >= 0 || jm_native_is_replaced(name)) &&
            (handle != RTLD_DEFAULT || original_dlsym(handle, name));
 }
 
-Addr jm_native_dlsym_way(void *handle, const HChar *name, UWord unused, Addr caller);
-Addr jm_native_dlsym_way(void *handle, const HChar *name, UWord unused, Addr caller)
+Addr jm_native_dlsym_way(void *handle, const HChar *name, UWord unused, Addr caller, const CallPlace *place);
+Addr jm_native_dlsym_way(void *handle, const HChar *name, UWord unused, Addr caller, const CallPlace *place)
 {
-    return is_to_cover(handle, name) ? (Addr)covered_dlsym : jm_native_original(REPLACED_DLSYM);
+    return is_to_cover(handle, name, place) ? (Addr)covered_dlsym : jm_native_original(REPLACED_DLSYM);
 }
 
-Addr jm_native_dlvsym_way(void *handle, const HChar *name, UWord unused, Addr caller);
-Addr jm_native_dlvsym_way(void *handle, const HChar *name, UWord unused, Addr caller)
+Addr jm_native_dlvsym_way(void *handle, const HChar *name, UWord unused, Addr caller, const CallPlace *place);
+Addr jm_native_dlvsym_way(void *handle, const HChar *name, UWord unused, Addr caller, const CallPlace *place)
 {
-    return handle != RTLD_DEFAULT && is_to_cover(handle, name) ? (Addr)covered_dlvsym
-                                                               : jm_native_original(REPLACED_DLVSYM);
+    return handle != RTLD_DEFAULT && is_to_cover(handle, name, place) ? (Addr)covered_dlvsym
+                                                                      : jm_native_original(REPLACED_DLVSYM);
 }
 
 // ---- ways in -------------------------------------------------------------------------------------------------
 
 // clang-format off
 #if defined(__x86_64__)
-#define WAY_IN(name)                                                                                                   \
-    __asm__(".text\n"                                                                                                  \
-            ".balign 16\n"                                                                                             \
-            ".globl " #name "\n"                                                                                       \
-            ".type " #name ", @function\n"                                                                             \
-            #name ":\n"                                                                                                \
-            ".cfi_startproc\n"                                                                                         \
-            "    endbr64\n"                                                                                            \
-            "    movq (%rsp), %rcx\n"                                                                                  \
-            "    pushq %rdi\n"                                                                                         \
-            "    .cfi_adjust_cfa_offset 8\n"                                                                           \
-            "    pushq %rsi\n"                                                                                         \
-            "    .cfi_adjust_cfa_offset 8\n"                                                                           \
-            "    pushq %rdx\n"                                                                                         \
-            "    .cfi_adjust_cfa_offset 8\n"                                                                           \
-            "    call jm_native_" #name "_way\n"                                                                       \
-            "    popq %rdx\n"                                                                                          \
-            "    .cfi_adjust_cfa_offset -8\n"                                                                          \
-            "    popq %rsi\n"                                                                                          \
-            "    .cfi_adjust_cfa_offset -8\n"                                                                          \
-            "    popq %rdi\n"                                                                                          \
-            "    .cfi_adjust_cfa_offset -8\n"                                                                          \
-            "    jmp *%rax\n"                                                                                          \
-            ".cfi_endproc\n"                                                                                           \
+#define WAY_IN(name)                                      \
+    __asm__(".text\n"                                     \
+            ".balign 16\n"                                \
+            ".globl " #name "\n"                          \
+            ".type " #name ", @function\n"                \
+            #name ":\n"                                   \
+            ".cfi_startproc\n"                            \
+            "    endbr64\n"                               \
+            "    movq (%rsp), %rcx\n"                     \
+            "    leaq 8(%rsp), %rax\n"                    \
+            "    pushq %rdi\n"                            \
+            "    .cfi_adjust_cfa_offset 8\n"              \
+            "    pushq %rsi\n"                            \
+            "    .cfi_adjust_cfa_offset 8\n"              \
+            "    pushq %rdx\n"                            \
+            "    .cfi_adjust_cfa_offset 8\n"              \
+            "    pushq %rbp\n" /* a CallPlace */          \
+            "    .cfi_adjust_cfa_offset 8\n"              \
+            "    pushq %rax\n"                            \
+            "    .cfi_adjust_cfa_offset 8\n"              \
+            "    movq %rsp, %r8\n"                        \
+            "    call jm_native_" #name "_way\n"          \
+            "    addq $16, %rsp\n"                        \
+            "    .cfi_adjust_cfa_offset -16\n"            \
+            "    popq %rdx\n"                             \
+            "    .cfi_adjust_cfa_offset -8\n"             \
+            "    popq %rsi\n"                             \
+            "    .cfi_adjust_cfa_offset -8\n"             \
+            "    popq %rdi\n"                             \
+            "    .cfi_adjust_cfa_offset -8\n"             \
+            "    jmp *%rax\n"                             \
+            ".cfi_endproc\n"                              \
             ".size " #name ", .-" #name "\n")
 #elif defined(__aarch64__)
-#define WAY_IN(name)                                                                                                   \
-    __asm__(".text\n"                                                                                                  \
-            ".balign 16\n"                                                                                             \
-            ".globl " #name "\n"                                                                                       \
-            ".type " #name ", %function\n"                                                                             \
-            #name ":\n"                                                                                                \
-            ".cfi_startproc\n"                                                                                         \
-            "    hint #34\n"                                                                                           \
-            "    stp x29, x30, [sp, #-48]!\n"                                                                          \
-            "    .cfi_def_cfa_offset 48\n"                                                                             \
-            "    .cfi_offset x29, -48\n"                                                                               \
-            "    .cfi_offset x30, -40\n"                                                                               \
-            "    mov x29, sp\n"                                                                                        \
-            "    stp x0, x1, [sp, #16]\n"                                                                              \
-            "    str x2, [sp, #32]\n"                                                                                  \
-            "    mov x3, x30\n"                                                                                        \
-            "    bl jm_native_" #name "_way\n"                                                                         \
-            "    mov x16, x0\n"                                                                                        \
-            "    ldp x0, x1, [sp, #16]\n"                                                                              \
-            "    ldr x2, [sp, #32]\n"                                                                                  \
-            "    ldp x29, x30, [sp], #48\n"                                                                            \
-            "    .cfi_restore x29\n"                                                                                   \
-            "    .cfi_restore x30\n"                                                                                   \
-            "    .cfi_def_cfa_offset 0\n"                                                                              \
-            "    br x16\n"                                                                                             \
-            ".cfi_endproc\n"                                                                                           \
+#define WAY_IN(name)                                      \
+    __asm__(".text\n"                                     \
+            ".balign 16\n"                                \
+            ".globl " #name "\n"                          \
+            ".type " #name ", %function\n"                \
+            #name ":\n"                                   \
+            ".cfi_startproc\n"                            \
+            "    hint #34\n"                              \
+            "    mov x16, sp\n"                           \
+            "    mov x17, x29\n"                          \
+            "    stp x29, x30, [sp, #-64]!\n"             \
+            "    .cfi_def_cfa_offset 64\n"                \
+            "    .cfi_offset x29, -64\n"                  \
+            "    .cfi_offset x30, -56\n"                  \
+            "    mov x29, sp\n"                           \
+            "    stp x0, x1, [sp, #16]\n"                 \
+            "    str x2, [sp, #32]\n"                     \
+            "    stp x16, x17, [sp, #40]\n" /* a CallPlace */ \
+            "    mov x3, x30\n"                           \
+            "    add x4, sp, #40\n"                       \
+            "    bl jm_native_" #name "_way\n"            \
+            "    mov x16, x0\n"                           \
+            "    ldp x0, x1, [sp, #16]\n"                 \
+            "    ldr x2, [sp, #32]\n"                     \
+            "    ldp x29, x30, [sp], #64\n"               \
+            "    .cfi_restore x29\n"                      \
+            "    .cfi_restore x30\n"                      \
+            "    .cfi_def_cfa_offset 0\n"                 \
+            "    br x16\n"                                \
+            ".cfi_endproc\n"                              \
             ".size " #name ", .-" #name "\n")
 #endif
 // clang-format on

@@ -12,6 +12,7 @@
 #include "host/events.h"
 #include "host/host.h"
 #include "host/native/mappings.h"
+#include "host/native/pending.h"
 
 #include <asm/unistd.h>
 #include <errno.h>
@@ -161,6 +162,11 @@ static void report_changes(void *job)
     jm_native_report_changes();
 }
 
+static void settle(void *registers)
+{
+    jm_native_pending_settle(registers);
+}
+
 Bool jm_native_begin(const NativeRegisters *registers)
 {
     NativeThread *t = jm_native_thread;
@@ -186,6 +192,8 @@ Bool jm_native_begin(const NativeRegisters *registers)
     t->registers = registers;
     if (UNLIKELY(jm_native_has_changes))
         jm_native_on_own_stack(report_changes, NULL);
+    if (UNLIKELY(jm_native_n_pending))
+        jm_native_on_own_stack(settle, (void *)registers);
     return True;
 }
 
