@@ -7,7 +7,8 @@
 #include "base/text.h"
 #include "host/native/cuda_functions.h"
 #include "host/native/loaded.h"
-#include "host/native/replaced.h"
+#include "host/native/hook.h"
+#include "host/native/objects.h"
 #include "host/native/stubs.h"
 
 #include <asm/unistd.h>
@@ -20,6 +21,9 @@
 #define IS_LINKAGE(type) ((type) == R_AARCH64_JUMP_SLOT)
 #define IS_ADDRESS(type) ((type) == R_AARCH64_GLOB_DAT || (type) == R_AARCH64_ABS64)
 #endif
+
+extern const Elf64_Ehdr __ehdr_start __attribute__((visibility("hidden"))); // this library's
+extern Elf64_Dyn _DYNAMIC[] __attribute__((visibility("hidden")));
 
 // ---- the function that an entry which is not bound will call -----------------------------------------------------
 
@@ -100,6 +104,25 @@ static void write_entry(Patch *patch, UWord *place, UWord value)
         o->sample = place;
 }
 
+// An object that is loaded with RTLD_DEEPBIND finds functions of the C library there, and not the hooks that this
+// library exports. They are put into its table, unless the program has a function of that name.
+static Bool has_deep_binding;
+
+static Addr replacement_of(const HChar *name, Addr value, Bool is_unbound)
+{
+    UInt n;
+    const LoadedObject own = {(Addr)&__ehdr_start, "", (Addr)_DYNAMIC};
+    Addr hook = jm_exported_by(&own, name);
+    if (!hook || jm_native_exported(jm_native_objects(&n), name))
+        return 0;
+    return is_unbound || value == jm_native_next(name) ? hook : 0;
+}
+
+void jm_native_binds_deeply(void)
+{
+    has_deep_binding = True;
+}
+
 // In a program built for a fixed address, a function's address is that of the program's procedure linkage table, for
 // all objects. It leads on to the program's own entry.
 static Bool is_programs_linkage(Addr address, const HChar *name)
@@ -118,13 +141,16 @@ static void patch_entry(Patch *patch, const Elf64_Rela *r)
     const HChar *name = o->strings + o->symbols[ELF64_R_SYM(r->r_info)].st_name;
     UWord *place = (UWord *)(o->bias + r->r_offset), value = *place;
     Int row = jm_native_row(name);
+    if (row < 0 && LIKELY(!has_deep_binding))
+        return;
     if (!value || jm_native_is_stub(value)) // a weak symbol that nothing defines; an entry that has been patched
         return;
+    const Bool is_unbound = IS_LINKAGE(type) && is_in_segment(o, value, PF_X) && jm_native_exported(o, name) != value;
     if (row < 0) {
-        Addr replacement = jm_native_replacement(name, value);
+        Addr replacement = replacement_of(name, value, is_unbound);
         if (replacement)
             write_entry(patch, place, replacement);
-    } else if (IS_LINKAGE(type) && is_in_segment(o, value, PF_X) && jm_native_exported(o, name) != value) {
+    } else if (is_unbound) {
         Addr found = only_definition(o, name);
         write_entry(patch, place, found ? jm_native_stub(row, found) : jm_native_stub_unbound(row, value, place));
     } else if (!is_programs_linkage(value, name)) {

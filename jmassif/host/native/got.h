@@ -10,4 +10,7 @@
 // gone. Takes the loader's lock; not to be called under the recorder's.
 void jm_native_patch(void);
 
+// The program loads an object with RTLD_DEEPBIND.
+void jm_native_binds_deeply(void);
+
 #endif

@@ -15,7 +15,6 @@
 #include "host/native/loader.h"
 #include "host/native/mappings.h"
 #include "host/native/pending.h"
-#include "host/native/replaced.h"
 #include "host/native/requests.h"
 #include "host/native/stubs.h"
 #include "host/native/thread.h"
@@ -23,6 +22,19 @@
 #include "preload/protocol.h"
 
 #include <dlfcn.h>
+
+enum { DLOPEN, DLCLOSE, DLSYM, DLVSYM, N_ORIGINALS };
+
+// The C library's function. Never by dlsym, which libraries of the program replace, too: two that ask each other never
+// end.
+static Addr original(UInt which)
+{
+    static const HChar *const names[] = {"dlopen", "dlclose", "dlsym", "dlvsym"};
+    static Addr originals[N_ORIGINALS];
+    if (UNLIKELY(!originals[which]))
+        originals[which] = jm_native_next(names[which]);
+    return originals[which];
+}
 
 // ---- dlopen --------------------------------------------------------------------------------------------------
 
@@ -149,10 +161,10 @@ static void *recorded_dlopen(const char *name, int mode)
     const UWord words[JM_MAX_WORDS] = {(UWord)name};
     NativeRegisters here;
     NATIVE_REQUEST(JM_REQ_ENTER, JM_ROW_dl_open_worker, words, 0, 0);
-    void *handle = ((void *(*)(const char *, int))jm_native_original(REPLACED_DLOPEN))(name, mode);
+    void *handle = ((void *(*)(const char *, int))original(DLOPEN))(name, mode);
     NATIVE_REGISTERS(&here);
     objects_changed(&here);
-    jm_native_leave(&here, JM_ROW_dl_open_worker, 1, words, jm_native_original(REPLACED_DLOPEN));
+    jm_native_leave(&here, JM_ROW_dl_open_worker, 1, words, original(DLOPEN));
     return handle;
 }
 
@@ -160,9 +172,11 @@ Addr jm_native_dlopen_way(const HChar *name, UWord mode, UWord unused, Addr call
 Addr jm_native_dlopen_way(const HChar *name, UWord mode, UWord unused, Addr caller, const CallPlace *place)
 {
     if (jm_native_state != NATIVE_RECORDS)
-        return jm_native_original(REPLACED_DLOPEN);
+        return original(DLOPEN);
     settle(place);
     jm_native_patch_if_due();
+    if (mode & RTLD_DEEPBIND)
+        jm_native_binds_deeply();
     if (!depends_on_caller(name, caller))
         return (Addr)recorded_dlopen;
     __atomic_store_n(&is_patch_due, True, __ATOMIC_RELEASE);
@@ -170,12 +184,12 @@ Addr jm_native_dlopen_way(const HChar *name, UWord mode, UWord unused, Addr call
         jm_native_pending_begin(name, *place, caller);
         jm_native_end();
     }
-    return jm_native_original(REPLACED_DLOPEN);
+    return original(DLOPEN);
 }
 
 NATIVE_EXPORT int dlclose(void *handle)
 {
-    int result = ((int (*)(void *))jm_native_original(REPLACED_DLCLOSE))(handle);
+    int result = ((int (*)(void *))original(DLCLOSE))(handle);
     NativeRegisters here;
     NATIVE_REGISTERS(&here);
     if (jm_native_state == NATIVE_RECORDS)
@@ -190,13 +204,12 @@ static void *covered(const char *name, void *found)
     Int row = found ? jm_native_row(name) : -1;
     if (row >= 0)
         return (void *)jm_native_stub(row, (Addr)found);
-    Addr hook = found ? jm_native_replacement(name, (Addr)found) : 0;
-    return hook ? (void *)hook : found;
+    return found;
 }
 
 static void *original_dlsym(void *handle, const char *name)
 {
-    return ((void *(*)(void *, const char *))jm_native_original(REPLACED_DLSYM))(handle, name);
+    return ((void *(*)(void *, const char *))original(DLSYM))(handle, name);
 }
 
 static void *covered_dlsym(void *handle, const char *name)
@@ -206,8 +219,7 @@ static void *covered_dlsym(void *handle, const char *name)
 
 static void *covered_dlvsym(void *handle, const char *name, const char *version)
 {
-    return covered(name, ((void *(*)(void *, const char *, const char *))jm_native_original(REPLACED_DLVSYM))(
-                             handle, name, version));
+    return covered(name, ((void *(*)(void *, const char *, const char *))original(DLVSYM))(handle, name, version));
 }
 
 // With RTLD_NEXT, the caller wants to be called in place of the function, and has been patched itself. With
@@ -219,21 +231,20 @@ static Bool is_to_cover(void *handle, const HChar *name, const CallPlace *place)
         return False;
     settle(place);
     jm_native_patch_if_due();
-    return name && handle != RTLD_NEXT && (jm_native_row(name) >= 0 || jm_native_is_replaced(name)) &&
+    return name && handle != RTLD_NEXT && jm_native_row(name) >= 0 &&
            (handle != RTLD_DEFAULT || original_dlsym(handle, name));
 }
 
 Addr jm_native_dlsym_way(void *handle, const HChar *name, UWord unused, Addr caller, const CallPlace *place);
 Addr jm_native_dlsym_way(void *handle, const HChar *name, UWord unused, Addr caller, const CallPlace *place)
 {
-    return is_to_cover(handle, name, place) ? (Addr)covered_dlsym : jm_native_original(REPLACED_DLSYM);
+    return is_to_cover(handle, name, place) ? (Addr)covered_dlsym : original(DLSYM);
 }
 
 Addr jm_native_dlvsym_way(void *handle, const HChar *name, UWord unused, Addr caller, const CallPlace *place);
 Addr jm_native_dlvsym_way(void *handle, const HChar *name, UWord unused, Addr caller, const CallPlace *place)
 {
-    return handle != RTLD_DEFAULT && is_to_cover(handle, name, place) ? (Addr)covered_dlvsym
-                                                                      : jm_native_original(REPLACED_DLVSYM);
+    return handle != RTLD_DEFAULT && is_to_cover(handle, name, place) ? (Addr)covered_dlvsym : original(DLVSYM);
 }
 
 // ---- ways in -------------------------------------------------------------------------------------------------

@@ -3,7 +3,6 @@
 // The functions of jmassif.h, getenv, and NVTX's way to this library; see requests.h.
 
 #include "host/native/requests.h"
-#include "host/native/replaced.h"
 #include "requests/client.h"
 
 #include "jmassif.h"
@@ -68,7 +67,10 @@ static Bool is_same(const char *one, const char *other)
 char *getenv(const char *name);
 NATIVE_EXPORT char *getenv(const char *name)
 {
-    char *value = ((char *(*)(const char *))jm_native_original(REPLACED_GETENV))(name);
+    static char *(*original)(const char *);
+    if (UNLIKELY(!original))
+        *(Addr *)&original = jm_native_next("getenv");
+    char *value = original(name);
     if (!name)
         return value;
     if (after("PYTORCH_", name) || after("CUDA_", name))
