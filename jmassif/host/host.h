@@ -118,7 +118,9 @@ Bool host_is_below_main(const HChar *function);
 
 // ---- the process -------------------------------------------------------------------------------------------------
 
-UInt host_n_arguments(void); // without the program
+const HChar *host_name(void);    // "native" or "valgrind"
+const HChar *host_version(void); // of Valgrind; NULL for another host
+UInt host_n_arguments(void);     // without the program
 const HChar *host_argument(UInt i);
 const HChar *host_program(void);
 const HChar *host_environment(const HChar *name); // of the host's start; NULL if it is not set

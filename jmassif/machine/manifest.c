@@ -240,7 +240,9 @@ void jm_manifest_write(void)
             jm_trace_manifest("user", host_environment("USER"));
     }
     jm_trace_manifest("jmassif", PACKAGE_VERSION);
-    jm_trace_manifest("valgrind", JM_VALGRIND_VERSION);
+    jm_trace_manifest("recorder", host_name());
+    if (host_version())
+        jm_trace_manifest(host_name(), host_version());
 #if defined(__aarch64__)
     jm_trace_manifest("arch", "arm64");
 #else

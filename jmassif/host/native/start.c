@@ -3,7 +3,8 @@
 // The start of a recorded process, and host.h for its arguments, environment, descriptors and output. The command
 // `jmassif` preloads this library and gives it options by the environment:
 //
-//     JMASSIF_NATIVE    options, a line each; without it this library does nothing but call the real functions
+//     JMASSIF_NATIVE    options, a line each; without it this library does nothing but call the real functions.
+//                       With --help it prints the recorder's options, and the program does not run.
 
 #include "base/array.h"
 #include "base/kernel.h"
@@ -37,6 +38,16 @@ UWord host_page_bytes = 4096;
 #endif
 
 // ---- arguments and environment -------------------------------------------------------------------------------
+
+const HChar *host_name(void)
+{
+    return "native";
+}
+
+const HChar *host_version(void)
+{
+    return NULL;
+}
 
 UInt host_n_arguments(void)
 {
@@ -192,7 +203,7 @@ void host_print(HostOutput kind, const HChar *text)
 {
     if (kind == HOST_NOTE && is_quiet)
         return;
-    jm_write(2, text, strlen(text));
+    jm_write(kind == HOST_USAGE ? 1 : 2, text, strlen(text));
 }
 
 __attribute__((noreturn)) static void leave(Int status)
@@ -261,7 +272,10 @@ static void take_option(HChar *option)
         is_quiet = True;
     else if (strcmp(option, "--stats=yes") == 0)
         wants_statistics = True;
-    else if (strncmp(option, "--launcher=", 11) == 0)
+    else if (strcmp(option, "--help") == 0) {
+        jm_options_print_usage();
+        leave(0);
+    } else if (strncmp(option, "--launcher=", 11) == 0)
         launcher = option + 11;
     else if (!jm_options_process(option))
         host_bad_option(option, "unknown option");

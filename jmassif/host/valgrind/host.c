@@ -142,6 +142,16 @@ const HChar *host_start_directory(void)
     return VG_(get_startup_wd)();
 }
 
+const HChar *host_name(void)
+{
+    return "valgrind";
+}
+
+const HChar *host_version(void)
+{
+    return JM_VALGRIND_VERSION;
+}
+
 const HChar *host_launcher(void)
 {
     return VG_(name_of_launcher) ? VG_(name_of_launcher) : "";
