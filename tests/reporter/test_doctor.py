@@ -65,7 +65,8 @@ def test_memory_at_hand_is_held_against_what_the_script_needs(
     tmp_path: Path, available: int, swap: int, text: str, state: str
 ) -> None:
     with_memory(tmp_path, available, swap)
-    found = only(checks.check_memory(Machine(str(tmp_path), program=script(tmp_path, text))))
+    machine = Machine(str(tmp_path), program=script(tmp_path, text), recorder="valgrind")
+    found = only(checks.check_memory(machine))
     assert found.state == state and f"{available} MiB" in found.text.replace("1.95 GiB", "2000 MiB").replace(".0", "")
 
 
@@ -97,7 +98,7 @@ def test_the_limit_of_an_outer_control_group_counts_but_not_its_idle_files(
     put(tmp_path, f"{group}/memory.stat", f"file {60 << 20}\ninactive_file {15 << 20}\n")
     put(tmp_path, f"{group}/own/{limit}", str(200 << 20))
     put(tmp_path, f"{group}/own/{used}", str(1 << 20))
-    found = only(checks.check_memory(Machine(str(tmp_path))))
+    found = only(checks.check_memory(Machine(str(tmp_path), recorder="valgrind")))
     assert found.state == FAILS and "20.0 MiB" in found.text and limit in found.text
     assert "the group's limit" in found.mend
 
@@ -240,6 +241,15 @@ def recorder(root: str = "", **more: Any) -> Machine:
     return Machine(root, str(BUILD / ".in_place"), VALGRIND, **more)
 
 
+def test_the_native_recorder_is_tried(tmp_path: Path) -> None:
+    assert only(checks.check_native(recorder())).state == OK
+    missing = only(checks.check_native(Machine(tools=str(tmp_path))))
+    assert missing.state == FAILS and str(tmp_path) in missing.text
+    put(tmp_path, "/libjmassif-native.so", "for another processor")
+    said = only(checks.check_native(Machine(tools=str(tmp_path))))
+    assert said.state == FAILS and "does not record" in said.text
+
+
 def test_the_recorder_is_tried(tmp_path: Path) -> None:
     found = only(checks.check_valgrind(recorder()))
     version = subprocess.check_output([VALGRIND, "--version"]).decode().strip().partition("-")[2]
@@ -276,6 +286,10 @@ def test_pytorch_is_named_with_the_interpreter(tmp_path: Path) -> None:
 def test_what_would_spoil_a_recording_comes_worst_first(tmp_path: Path) -> None:
     with_memory(tmp_path, 30, 2000)
     put(tmp_path, "/dev/nvmap", "")
-    machine = Machine(str(tmp_path), program=["python3"])
+    machine = Machine(str(tmp_path), program=["python3"], recorder="valgrind")
     found = limited(checks.urgent, machine, 1024)
     assert [(name, state) for name, (state, *_) in found] == [("open files", FAILS), ("memory", LOST)]
+    # A native recording takes less memory, and no descriptors of the program's.
+    with_memory(tmp_path, 10, 2000)
+    found = limited(checks.urgent, machine._replace(recorder="native"), 1024)
+    assert [(name, state) for name, (state, *_) in found] == [("memory", LOST)]

@@ -37,6 +37,7 @@ def build_parser(prog: str) -> Parser:
     for name in ("--tools", "--valgrind"):  # from the script
         option(name, default="", help=argparse.SUPPRESS, metavar="PATH")
     option("--quick", action="store_true", help=argparse.SUPPRESS)
+    option("--recorder", choices=("native", "valgrind"), default="native", help=argparse.SUPPRESS)
     return parser
 
 
@@ -59,7 +60,9 @@ def run(arguments: argparse.Namespace) -> int:
     program = list(dropwhile(lambda word: word.startswith("-"), words))  # after Valgrind's options
     traces = [word for word in words[: len(words) - len(program)] if word.startswith("--jmassif-out-file=")]
     trace = traces[-1].partition("=")[2] if traces else ""
-    machine = Machine(arguments.root, arguments.tools, arguments.valgrind, program, trace=trace)
+    machine = Machine(
+        arguments.root, arguments.tools, arguments.valgrind, program, trace=trace, recorder=arguments.recorder
+    )
     if arguments.quick:
         for name, verdict in urgent(machine)[:1]:
             sys.stderr.write(f"jmassif: {name}: {printable(verdict.text)} (jmassif doctor says how to mend it)\n")

@@ -10,7 +10,7 @@ import shutil
 import subprocess
 import tempfile
 from subprocess import DEVNULL, PIPE, STDOUT
-from typing import Callable, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+from typing import Callable, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from jmassif.units import size
 
@@ -33,10 +33,11 @@ class Machine(NamedTuple):
 
     root: str = ""
     tools: str = ""  # the recorder's directory
-    valgrind: str = ""  # starts the recorder; "": it starts by itself
+    valgrind: str = ""  # starts the recorder below it; "": that starts by itself
     program: Sequence[str] = ()
     environment: Mapping[str, str] = os.environ
     trace: str = ""  # of --jmassif-out-file; "": in the current directory
+    recorder: str = "native"  # or "valgrind"
 
     def text(self, path: str) -> str:
         return _read(self.root + path)
@@ -67,8 +68,40 @@ def _read(path: str) -> str:
 _PLATFORM = {"x86_64": "amd64-linux", "aarch64": "arm64-linux"}.get(os.uname().machine, os.uname().machine)
 
 
-def _record(machine: Machine, *arguments: str) -> Tuple[int, List[str]]:
-    """Run the recorder with these arguments."""
+_LIBRARY = "libjmassif-native.so"
+
+
+def _obstacle(record: Callable[[str], Tuple[int, List[str]]]) -> str:
+    """Why a program that does nothing is not recorded; "" if it is. `record` gets the trace's path."""
+    with tempfile.TemporaryDirectory() as directory:
+        trace = os.path.join(directory, "trace")
+        status, lines = record(trace)
+        if not status and os.path.exists(trace):
+            return ""
+    said = [line for line in (re.sub(r"^==\d+==", "", line).strip() for line in lines) if line]
+    return f"does not record a program: {said[-1] if said else f'status {status}'}"
+
+
+def _nothing(machine: Machine) -> str:
+    """A program that does nothing."""
+    return machine.which("true") or "/bin/true"
+
+
+def check_native(machine: Machine) -> Verdict:
+    path = os.path.join(machine.tools, _LIBRARY)
+    if not os.path.exists(path):
+        return Verdict(FAILS, f"{path} is missing", "install jmassif again, or record with --valgrind")
+
+    def record(trace: str) -> Tuple[int, List[str]]:
+        variables = {"LD_PRELOAD": path, "JMASSIF_NATIVE": f"--quiet\n--jmassif-out-file={trace}"}
+        return machine._replace(environment={**machine.environment, **variables}).run(_nothing(machine))
+
+    reason = _obstacle(record)
+    return Verdict(FAILS, f"{path} {reason}", "record with --valgrind") if reason else Verdict(OK, path)
+
+
+def _below_valgrind(machine: Machine, *arguments: str) -> Tuple[int, List[str]]:
+    """Run the recorder below Valgrind with these arguments."""
     if machine.valgrind:
         start, variables = machine.valgrind, {"VALGRIND_LIB": machine.tools}
     else:
@@ -80,26 +113,20 @@ def _record(machine: Machine, *arguments: str) -> Tuple[int, List[str]]:
 
 def valgrind_version(machine: Machine) -> Tuple[int, ...]:
     """(3, 27, 1); () if it does not say."""
-    found = re.search(r"valgrind-(\d+(?:\.\d+)*)", "\n".join(_record(machine, "--version")[1]))
+    found = re.search(r"valgrind-(\d+(?:\.\d+)*)", "\n".join(_below_valgrind(machine, "--version")[1]))
     return tuple(int(part) for part in found[1].split(".")) if found else ()
 
 
 def check_valgrind(machine: Machine) -> Verdict:
-    """Record a program that does nothing."""
+    """Only --valgrind needs it."""
     for name in (f"jmassif-{_PLATFORM}", f"vgpreload_jmassif-{_PLATFORM}.so", f"vgpreload_core-{_PLATFORM}.so"):
         path = os.path.join(machine.tools, name)
         if not os.path.exists(path):
-            return Verdict(FAILS, f"{path} is missing", "install jmassif again")
+            return Verdict(FAILS, f"{path} is missing: there is no --valgrind", "install jmassif again")
     version = ".".join(map(str, valgrind_version(machine))) or "unknown release"
-    where = machine.valgrind or machine.tools
-    with tempfile.TemporaryDirectory() as directory:
-        trace = os.path.join(directory, "trace")
-        status, lines = _record(machine, f"--jmassif-out-file={trace}", machine.which("true") or "/bin/true")
-        if status or not os.path.exists(trace):
-            said = [line for line in (re.sub(r"^==\d+==", "", line).strip() for line in lines) if line]
-            reason = said[-1] if said else f"status {status}"
-            return Verdict(FAILS, f"{version}, {where}, does not record a program: {reason}")
-    return Verdict(OK, f"{version}, {where}")
+    text = f"{version}, {machine.valgrind or machine.tools}"
+    reason = _obstacle(lambda trace: _below_valgrind(machine, f"--jmassif-out-file={trace}", _nothing(machine)))
+    return Verdict(FAILS, f"{text}, {reason}") if reason else Verdict(OK, text)
 
 
 # ---- Python and PyTorch ----
@@ -248,9 +275,9 @@ def check_processor(machine: Machine, valgrind: Tuple[int, ...]) -> Optional[Ver
 
 _MIB = 1 << 20
 
-# Memory of a process under jmassif before it does anything, docs/performance.md: a C program, Python, a script that
-# imports PyTorch 1.13, by the newest core.
-_PLAIN, _PYTHON, _TORCH = 40 * _MIB, 64 * _MIB, 387 * _MIB
+# MiB of a recorded process before it does anything, docs/performance.md: a C program, Python, a script that imports
+# PyTorch 1.13.
+_NEEDED = {"native": (4, 16, 260), "valgrind": (40, 64, 387)}
 
 # Versions of control groups: where they are mounted, the files of limit and usage.
 _GROUPS = {
@@ -279,10 +306,11 @@ def _available(machine: Machine, figures: Mapping[str, int]) -> Tuple[int, str]:
 
 def needed(machine: Machine) -> int:
     """Bytes that the program holds before it does anything of its own."""
+    plain, python, torch = _NEEDED[machine.recorder]
     script = next((_read(word) for word in machine.program if word.endswith(".py")), "")
     if re.search(r"(?m)^\s*(?:import|from)\s+(?:torch|ultralytics|transformers|torchvision)\b", script):
-        return _TORCH
-    return _PYTHON if not machine.program or "python" in machine.program[0] else _PLAIN
+        return torch * _MIB
+    return (python if not machine.program or "python" in machine.program[0] else plain) * _MIB
 
 
 _STOP_DESKTOP = "sudo systemctl isolate multi-user.target (and graphical.target to have it back)"
@@ -409,31 +437,42 @@ class Check(NamedTuple):
     name: str
     verdict: Callable[[Machine], Optional[Verdict]]  # None: it does not concern this machine
     is_quick: bool = False  # made before each recording: it reads a few files and starts nothing
+    is_valgrinds: bool = False  # says nothing of a native recording
 
 
 # In the order in which people read them. Those of Valgrind and the interpreter take a second or two.
 CHECKS = (
-    Check("Valgrind", check_valgrind),
+    Check("native", check_native),
+    Check("Valgrind", check_valgrind, False, True),
     Check("Python", check_python),
     Check("board", check_board),
     Check("devices", check_devices, True),
-    Check("processor", lambda machine: check_processor(machine, valgrind_version(machine))),
+    Check("processor", lambda machine: check_processor(machine, valgrind_version(machine)), False, True),
     Check("memory", check_memory, True),
     Check("desktop", check_desktop),
-    Check("open files", check_open_files, True),
+    Check("open files", check_open_files, True, True),
     Check("trace", check_trace, True),
-    Check("temporary", check_temporary, True),
+    Check("temporary", check_temporary, True, True),
     Check("kernel", check_kernel),
 )
 
 
-def verdicts(machine: Machine, only_quick: bool = False) -> List[Tuple[str, Verdict]]:
+def verdicts(machine: Machine, checks: Iterable[Check] = CHECKS) -> List[Tuple[str, Verdict]]:
     """The verdict of each check that concerns the machine, with the check's name."""
-    found = ((check.name, check.verdict(machine)) for check in CHECKS if check.is_quick or not only_quick)
-    return [(name, verdict) for name, verdict in found if verdict]
+    found = []
+    for check in checks:
+        verdict = check.verdict(machine)
+        if verdict and verdict.state == FAILS and check.is_valgrinds and machine.recorder == "native":
+            verdict = verdict._replace(state=LOST)
+        if verdict:
+            found.append((check.name, verdict))
+    return found
 
 
 def urgent(machine: Machine) -> List[Tuple[str, Verdict]]:
     """Verdicts that would spoil the recording that is about to begin, the worst first."""
-    found = [(name, verdict) for name, verdict in verdicts(machine, only_quick=True) if verdict.state != OK]
+    checks = [
+        check for check in CHECKS if check.is_quick and (machine.recorder == "valgrind" or not check.is_valgrinds)
+    ]
+    found = [(name, verdict) for name, verdict in verdicts(machine, checks) if verdict.state != OK]
     return sorted(found, key=lambda row: row[1].state != FAILS)
