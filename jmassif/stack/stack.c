@@ -277,8 +277,10 @@ static void cut(Capture *c)
     c->is_native = False;
 }
 
-static NodeId push(NodeId parent, Addr key)
+static NodeId push(NodeId parent, Addr key, Bool is_base)
 {
+    if (!is_base && jm_symbol_is_preload(key)) // a hook further out, which makes the real call
+        return parent;
     return jm_python_is_frame(key) ? child(parent, jm_python_frame(key)) : push_location(parent, jm_symbol_locate(key));
 }
 
@@ -302,14 +304,14 @@ static NodeId outside(const Capture *c, ThreadId tid)
     return jm_options.threads ? child(0, jm_thread_frame(tid)) : 0;
 }
 
-static NodeId intern(const Capture *c, LastStack *last, ThreadId tid)
+static NodeId intern(const Capture *c, LastStack *last, ThreadId tid, Bool is_base)
 {
     make_room(last, c->n_keys);
     const UInt same = n_shared(c, last);
     NodeId node = same ? last->nodes[same - 1] : outside(c, tid);
     for (UInt d = same; d < c->n_keys; d++) {
         Addr key = c->keys[c->n_keys - 1 - d];
-        node = push(node, key);
+        node = push(node, key, is_base);
         last->keys[d] = key;
         last->nodes[d] = node;
     }
@@ -337,7 +339,7 @@ static NodeId capture(ThreadId tid, const StackBase *base, StackBase *becomes, B
     if (base && !becomes)
         drop_wrappers(&c);
     cut(&c);
-    return intern(&c, last, tid);
+    return intern(&c, last, tid, becomes != NULL);
 }
 
 NodeId jm_stack_capture(ThreadId tid, const StackBase *base, Bool *ignored)
