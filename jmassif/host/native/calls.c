@@ -393,6 +393,7 @@ static void ends(void *status)
     jm_native_end_threads();
     const UWord args[6] = {*(UInt *)status};
     event_before_syscall(host_thread(), __NR_exit_group, args);
+    jm_native_end_library_blocks();
     event_ended();
     event_closed();
     jm_native_state = NATIVE_HAS_ENDED;

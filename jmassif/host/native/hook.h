@@ -38,6 +38,7 @@ typedef struct {
     Int kernel_id;
     Bool is_recording;                // holds the lock: its other calls are not recorded
     const NativeRegisters *registers; // of the hook, while it is recording
+    SizeT bytes_of_new;               // of an aligned operator new that is about to call malloc's kin
 } NativeThread;
 
 // NULL until the thread's first event.

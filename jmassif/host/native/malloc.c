@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
 // malloc and its kin. The program's own allocator does the work; what it has done is recorded. operator new and strdup
-// call malloc, and are seen there, with their callers.
+// call malloc, and are seen there, with their callers; only an aligned operator new is hooked, as it rounds its size
+// up.
 //
 // A free is recorded before the real one, and a realloc's old block is taken out before: in between another thread may
 // be given the address.
@@ -13,6 +14,7 @@
 #include "host/host.h"
 #include "host/native/hook.h"
 #include "host/native/mappings.h"
+#include "host/native/process.h"
 #include "host/native/thread.h"
 
 #include <errno.h>
@@ -75,6 +77,8 @@ Addr host_map_heap(SizeT bytes)
 // Blocks that the recorder does not know: allocated before it began, or while their thread was in it.
 static ULong n_unrecorded;
 
+static Bool keeps_freed; // free() only records
+
 // A block whose end was missed, as it came while the thread was in the recorder.
 static void forget_missed(Addr address)
 {
@@ -115,19 +119,24 @@ static void allocated(void *job)
     }
 }
 
+static Bool is_missed(void)
+{
+    if (!n_unrecorded)
+        return False;
+    n_unrecorded--;
+    return True;
+}
+
 static void freed(void *job)
 {
-    const Call *c = job;
-    Block block;
-    if (!jm_blocks_find((Addr)c->old, &block) || block.is_custom) {
-        if (n_unrecorded)
-            n_unrecorded--;
-        else
-            jm_heap_unknown_free((Addr)c->old);
-        return;
+    Call *c = job;
+    c->is_known = jm_blocks_find((Addr)c->old, &c->block) && !c->block.is_custom;
+    if (c->is_known) {
+        jm_heap_freed(host_thread(), (Addr)c->old, &c->block);
+        jm_blocks_remove((Addr)c->old);
+    } else if (!is_missed()) {
+        jm_heap_unknown_free((Addr)c->old);
     }
-    jm_heap_freed(host_thread(), (Addr)c->old, &block);
-    jm_blocks_remove((Addr)c->old);
 }
 
 static void unmapped(void *job)
@@ -140,10 +149,12 @@ static void before_realloc(void *job)
 {
     Call *c = job;
     c->is_known = jm_blocks_find((Addr)c->old, &c->block) && !c->block.is_custom;
-    if (!c->is_known)
-        return;
-    c->overhead = jm_heap_overhead((Addr)c->old, &c->block);
-    jm_blocks_remove((Addr)c->old);
+    if (c->is_known) {
+        c->overhead = jm_heap_overhead((Addr)c->old, &c->block);
+        jm_blocks_remove((Addr)c->old);
+    } else if (!is_missed()) {
+        jm_heap_unknown_realloc();
+    }
 }
 
 static void after_realloc(void *job)
@@ -197,10 +208,13 @@ NATIVE_EXPORT void free(void *p)
         real.free(p);
         return;
     }
-    Call c = {.old = p, .bytes = real.malloc_usable_size ? real.malloc_usable_size(p) : 0};
-    NATIVE_RECORD(freed, &c);
+    Call c = {.old = p};
+    if (UNLIKELY(!NATIVE_RECORD(freed, &c) && keeps_freed)) {
+        freed(&c);
+        return;
+    }
     real.free(p);
-    if (UNLIKELY(c.bytes >= LARGE_BLOCK))
+    if (UNLIKELY(c.is_known && c.block.bytes >= LARGE_BLOCK))
         NATIVE_RECORD(unmapped, &c);
 }
 
@@ -220,7 +234,6 @@ NATIVE_EXPORT void *realloc(void *p, SizeT bytes)
     if (c.is_known) {
         NATIVE_RECORD(after_realloc, &c);
     } else {
-        n_unrecorded -= c.p && n_unrecorded;
         recorded(c.p, bytes, "realloc");
     }
     return c.p;
@@ -236,16 +249,28 @@ NATIVE_EXPORT void *reallocarray(void *p, SizeT n, SizeT each)
     return realloc(p, bytes);
 }
 
+#define MAX_ALIGNMENT ((SizeT)1 << 40) // no allocator has such a block
+
+// Bytes that the caller of an aligned operator new wants, in its call of one of these; else what it asks for.
+static SizeT wanted(SizeT align, SizeT bytes)
+{
+    NativeThread *t = jm_native_thread;
+    SizeT by_new = t ? t->bytes_of_new : 0;
+    if (by_new)
+        t->bytes_of_new = 0;
+    return align > MAX_ALIGNMENT ? ~(SizeT)0 : by_new ? by_new : bytes;
+}
+
 NATIVE_EXPORT void *memalign(SizeT align, SizeT bytes)
 {
     prepare();
-    return recorded(real.memalign(align, bytes), bytes, "memalign");
+    return recorded(real.memalign(align, bytes), wanted(align, bytes), "memalign");
 }
 
 NATIVE_EXPORT void *aligned_alloc(SizeT align, SizeT bytes)
 {
     prepare();
-    return recorded(real.aligned_alloc(align, bytes), bytes, "memalign");
+    return recorded(real.aligned_alloc(align, bytes), wanted(align, bytes), "memalign");
 }
 
 NATIVE_EXPORT Int posix_memalign(void **place, SizeT align, SizeT bytes)
@@ -253,9 +278,26 @@ NATIVE_EXPORT Int posix_memalign(void **place, SizeT align, SizeT bytes)
     prepare();
     Int error = real.posix_memalign(place, align, bytes);
     if (error != EINVAL)
-        recorded(error ? NULL : *place, bytes, "memalign");
+        recorded(error ? NULL : *place, wanted(align, bytes), "memalign");
     return error;
 }
+
+// An exception may pass through these.
+#define ALIGNED_NEW(name, symbol)                                                                                      \
+    NATIVE_EXPORT void *name(SizeT bytes, SizeT align, const void *nothrow) __asm__(symbol);                           \
+    void *name(SizeT bytes, SizeT align, const void *nothrow)                                                          \
+    {                                                                                                                  \
+        static void *(*original)(SizeT bytes, SizeT align, const void *nothrow);                                       \
+        if (UNLIKELY(!original))                                                                                       \
+            *(Addr *)&original = jm_native_next(symbol);                                                               \
+        if (jm_native_thread)                                                                                          \
+            jm_native_thread->bytes_of_new = bytes;                                                                    \
+        return original(bytes, align, nothrow);                                                                        \
+    }
+ALIGNED_NEW(new_aligned, "_ZnwmSt11align_val_t")
+ALIGNED_NEW(new_array_aligned, "_ZnamSt11align_val_t")
+ALIGNED_NEW(new_aligned_nothrow, "_ZnwmSt11align_val_tRKSt9nothrow_t")
+ALIGNED_NEW(new_array_aligned_nothrow, "_ZnamSt11align_val_tRKSt9nothrow_t")
 
 NATIVE_EXPORT void *valloc(SizeT bytes)
 {
@@ -267,4 +309,36 @@ NATIVE_EXPORT void *pvalloc(SizeT bytes)
 {
     prepare();
     return recorded(real.pvalloc(bytes), HOST_PAGE_UP(bytes ? bytes : 1), "pvalloc");
+}
+
+// ---- the end ---------------------------------------------------------------------------------------------------
+
+// Parts of the C library's streams (struct _IO_FILE of libio.h), which programs may not use.
+typedef struct Stream {
+    Int flags;
+    HChar *read[3], *write[3], *buffer, *buffer_end, *saved[3];
+    void *markers;
+    struct Stream *next;
+} Stream;
+
+extern Stream *_IO_list_all __attribute__((weak));
+#define HAS_OTHERS_BUFFER 1 // flag: not to be freed
+
+// Blocks that the C and C++ libraries hold until the end are no leaks of the program's: record them as freed. They are
+// not, as other threads may still run.
+void jm_native_end_library_blocks(void)
+{
+    Stream *s = &_IO_list_all ? _IO_list_all : NULL;
+    for (; s && host_is_readable((Addr)s, sizeof *s); s = s->next) {
+        Call c = {.old = s->buffer};
+        Block block;
+        if (!(s->flags & HAS_OTHERS_BUFFER) && c.old && jm_blocks_find((Addr)c.old, &block))
+            freed(&c);
+    }
+    void (*end_of_exceptions)(void);
+    *(Addr *)&end_of_exceptions = jm_native_next("_ZN9__gnu_cxx9__freeresEv");
+    keeps_freed = True;
+    if (end_of_exceptions)
+        end_of_exceptions();
+    keeps_freed = False;
 }

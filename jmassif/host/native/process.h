@@ -10,6 +10,9 @@
 // Register what runs at fork and exit (calls.c).
 void jm_native_watch_process(void);
 
+// Record as freed what the C and C++ libraries keep until the end (malloc.c).
+void jm_native_end_library_blocks(void);
+
 // False in a child that shares this memory until it executes another program (vfork).
 Bool jm_native_is_process(void);
 void jm_native_process_forked(void); // in the child
