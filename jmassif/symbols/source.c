@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// Hash source files of user code for the trace. A file is hashed when the first of its frames appears, shortly after
-// the interpreter has read it. Library files are left out: a board would read a thousand of them from its card only for
-// this.
+// Checksums of source files of user code for the trace. A file is read when the first of its frames appears, shortly
+// after the interpreter has read it. Library files are left out: a board would read a thousand of them from its card
+// only for this.
 
 #include "symbols/source.h"
 #include "base/array.h"
 #include "base/kernel.h"
 #include "base/options.h"
-#include "base/sha256.h"
 #include "trace/trace.h"
 
 #include <fcntl.h>
@@ -36,28 +35,34 @@ static Bool is_regular(Int fd)
     return jm_file_status(fd, &status) && S_ISREG(status.mode) && (ULong)status.size <= MOST_BYTES;
 }
 
+// CRC-32 of ITU-T V.42, as zlib's. Bit by bit: it is a few files that are read.
+static UInt crc32(UInt crc, const UChar *bytes, SizeT n_bytes)
+{
+    for (SizeT i = 0; i < n_bytes; i++) {
+        crc ^= bytes[i];
+        for (UInt bit = 0; bit < 8; bit++)
+            crc = crc >> 1 ^ (crc & 1 ? 0xedb88320 : 0);
+    }
+    return crc;
+}
+
 void jm_source_seen(const HChar *path, UInt string)
 {
-    // A hash would identify users who have the same file.
+    // A checksum would identify users who have the same file.
     if (jm_options.anonymize || !path || !is_new(string))
         return;
-    Int opened = jm_open(path, O_RDONLY | O_NONBLOCK, 0);
-    if (jm_is_error(opened))
+    Int fd = jm_open(path, O_RDONLY | O_NONBLOCK, 0);
+    if (fd < 0)
         return;
-    Int fd = opened;
-    static Sha256 hash;
     static UChar piece[16384];
     SizeT n_read = 0;
+    UInt crc = ~0u;
     Int n = is_regular(fd) ? 1 : -1;
-    for (jm_sha256_begin(&hash); n > 0 && n_read <= MOST_BYTES; n_read += n > 0 ? n : 0) {
-        n = jm_read(fd, piece, sizeof piece);
-        if (n > 0)
-            jm_sha256_add(&hash, piece, n);
+    while (n > 0 && n_read <= MOST_BYTES && (n = jm_read(fd, piece, sizeof piece)) > 0) {
+        crc = crc32(crc, piece, n);
+        n_read += n;
     }
     jm_close(fd);
-    if (n != 0)
-        return;
-    HChar hex[JM_SHA256_HEX + 1];
-    jm_sha256_end(&hash, hex);
-    jm_trace_source(string, hex);
+    if (n == 0)
+        jm_trace_source(string, ~crc);
 }

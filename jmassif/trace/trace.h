@@ -41,7 +41,7 @@ void jm_trace_account(UInt id, UInt node, Kind kind, OwnerId owner, const HChar 
     JM_TRACE_RECORD(FRAME, "ucuuuux", id, type, function, object, file, line, address)
 // The thread's name from now on.
 #define jm_trace_thread(number, name) JM_TRACE_RECORD(THREAD, "uu", number, name)
-#define jm_trace_source(file, sha256) JM_TRACE_RECORD(SOURCE, "un", file, JM_TRACE_TEXT(sha256))
+#define jm_trace_source(file, crc32)  JM_TRACE_RECORD(SOURCE, "ux", file, crc32)
 #define jm_trace_role(account, role)  JM_TRACE_RECORD(ROLE, "un", account, JM_TRACE_TEXT(role))
 
 #define jm_trace_totals(time, host, device, max) JM_TRACE_RECORD(TOTALS, "uuuu", time, host, device, max)

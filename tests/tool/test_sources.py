@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What the text of a script was: the hash that the trace tells, and what a reader shows of it."""
 
-import hashlib
+import zlib
 from pathlib import Path
 from typing import List
 
@@ -16,12 +16,12 @@ def _keep(path: Path, n_padding: int) -> Path:
     return path
 
 
-# Around the sizes at which the hash's last block, and a piece that is read, are full.
-@pytest.mark.parametrize("n_padding", (0, 13, 14, 15, 22, 23, 24, 16384 - 41, 16384, 70000))
-def test_the_text_that_ran_is_known_by_its_hash(tmp_path: Path, n_padding: int) -> None:
+# Around the size at which a piece that is read is full.
+@pytest.mark.parametrize("n_padding", (0, 16384 - 41, 16384, 70000))
+def test_the_text_that_ran_is_known_by_its_checksum(tmp_path: Path, n_padding: int) -> None:
     script = _keep(tmp_path / "train.py", n_padding)
     profile = record([PYTHON, "-S", str(script)]).profile
-    assert profile.source_hashes == {str(script): hashlib.sha256(script.read_bytes()).hexdigest()}
+    assert profile.source_hashes == {str(script): f"{zlib.crc32(script.read_bytes()):x}"}
 
 
 def test_only_the_programs_own_files_are_read(tmp_path: Path) -> None:

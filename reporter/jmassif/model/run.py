@@ -51,7 +51,7 @@ class Profile:
         self.frames: Dict[int, Tuple[str, int, int, int, int, int]] = {}
         self.python_frames: Set[int] = set()
         self.thread_names: Dict[int, str] = {}  # by number, of those that have one
-        self.source_hashes: Dict[str, str] = {}  # by path of a source file of the program's own: SHA-256 of what ran
+        self.source_hashes: Dict[str, str] = {}  # by path of a source file of the program's own: CRC-32 of what ran
         # The stack trie by node id, in columns: a PyTorch run has half a million nodes. 0: no parent.
         self.node_parent = array("I", [0])
         self.node_frame = array("I", [0])

@@ -77,8 +77,8 @@ class Builder:
             self.profile.python_frames.add(id_)
         self.define(self.profile.frames, "frame", id_, (type_, function, object_, file, line, address))
 
-    def source(self, path: int, sha256: str) -> None:
-        self.profile.source_hashes[self.text(path)] = sha256
+    def source(self, path: int, crc32: str) -> None:
+        self.profile.source_hashes[self.text(path)] = crc32
 
     def thread(self, number: int, name: int) -> None:
         self.profile.thread_names[number] = self.text(name)

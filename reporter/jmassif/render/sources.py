@@ -2,15 +2,14 @@
 """The text of source lines, where it is what ran.
 
 Paths come from a trace, and a trace may come from anybody: were the files that it names simply opened, it could have any file of
-this machine put into a report. So a file's text is shown only if it has the hash that the recorder wrote, which nobody knows
-without the text; or if it lies below a directory that the reader has named. Of either, regular files of
-a sensible size.
+this machine put into a report. So a file's text is shown only if it has the checksum that the recorder wrote, which nobody
+knows without the text; or if it lies below a directory that the reader has named. Of either, regular files of a sensible size.
 """
 
-import hashlib
 import io
 import os
 import tokenize
+import zlib
 from typing import Dict, Iterator, List, Optional, Sequence, Set
 
 from jmassif.model.run import Profile
@@ -95,7 +94,7 @@ class Sources:
         recorded = self._profile.source_hashes.get(path)
 
         def is_other(content: bytes) -> bool:
-            return bool(recorded) and hashlib.sha256(content).hexdigest() != recorded
+            return bool(recorded) and f"{zlib.crc32(content):x}" != recorded
 
         for place in (place for directory in self._directories for place in _below(directory, path)):
             content = _content(place)
