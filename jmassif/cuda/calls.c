@@ -13,7 +13,6 @@
 #include "calls/scope.h"
 #include "cuda/query.h"
 #include "device/blocks.h"
-#include "device/pool.h"
 #include "events/exhaustion.h"
 #include "tensors/tensor.h"
 

@@ -11,7 +11,6 @@
 #include "base/libc.h"
 #include "base/per_thread.h"
 #include "device/blocks.h"
-#include "device/pool.h"
 #include "events/exhaustion.h"
 #include "machine/manifest.h"
 #include "symbols/elf.h"

@@ -11,7 +11,6 @@
 #include "base/hooks.h"
 #include "base/stats.h"
 #include "calls/scope.h"
-#include "device/pool.h"
 #include "events/snapshot.h"
 #include "host/host.h"
 #include "ledger/account.h"
@@ -122,6 +121,123 @@ ULong jm_device_cached_bytes(void)
     return cached_bytes;
 }
 
+// ---- pools ---------------------------------------------------------------------------------------------------
+
+// Blocks update a pool's use as they come and go, and queries update its reserve. The difference is on one account for
+// all pools, with the owner `cache`.
+
+typedef struct {
+    UWord pool;     // its handle
+    ULong used;     // by blocks of this pool, known or guessed
+    ULong reserved; // by the last query
+    ULong cached;   // max(0, reserved - used), in the cache account
+    ULong made;     // bytes of `cached` that are carved out of driver memory
+    Carve *made_of;
+    Bool is_destroyed; // lives on until its last block is freed
+} Pool;
+
+static Array pools = JM_ARRAY("jm.pools", Pool);
+
+static Pool *pool_of(UWord pool)
+{
+    return jm_array_find_or_add(&pools, &(Pool){.pool = pool}, sizeof pool);
+}
+
+static void update_cache(Pool *p)
+{
+    if (p->is_destroyed && p->used == 0)
+        p->reserved = 0;
+    ULong cached = p->reserved > p->used ? p->reserved - p->used : 0;
+    if (cached != p->cached) {
+        ThreadId tid = host_thread();
+        AccountId cache = jm_account_owned(0, KIND_POOL, JM_OWNER_CACHE);
+        ULong own = p->cached - p->made + jm_driver_uncarve(tid, &p->made_of, cache);
+        p->made = jm_driver_carve(tid, &p->made_of, cache, 0, cached, True);
+        jm_ledger_adjust(cache, (Long)(cached - p->made) - (Long)own);
+        p->cached = cached;
+    }
+}
+
+// A block's pool is often known only after the block was opened. Until then its bytes must leave a pool's cache, or
+// they would count twice and raise false peaks. So a new block is assumed to be of the pool that was used last.
+static UWord last_pool;
+
+static UWord guess_pool(ULong bytes)
+{
+    if (last_pool) {
+        pool_of(last_pool)->used += bytes;
+        update_cache(pool_of(last_pool));
+    }
+    return last_pool;
+}
+
+static void pool_is_known(UWord guessed, UWord pool, ULong bytes)
+{
+    last_pool = pool;
+    if (guessed == pool)
+        return;
+    if (guessed) {
+        pool_of(guessed)->used -= bytes;
+        update_cache(pool_of(guessed));
+    }
+    pool_of(pool)->used += bytes;
+}
+
+static void give_back(UWord pool, ULong bytes)
+{
+    Pool *p = pool_of(pool);
+    p->used -= bytes < p->used ? bytes : p->used;
+    update_cache(p);
+}
+
+void jm_pool_reserved(UWord pool, ULong reserved_bytes)
+{
+    Pool *p = pool_of(pool);
+    p->reserved = reserved_bytes;
+    p->is_destroyed = False; // a new pool may have got the handle
+    update_cache(p);
+}
+
+void jm_pool_destroyed(UWord pool)
+{
+    Pool *p = pool_of(pool);
+    p->is_destroyed = True;
+    if (last_pool == pool)
+        last_pool = 0;
+    update_cache(p);
+}
+
+UWord jm_pool_next_caching(UWord pool)
+{
+    Bool is_behind = pool == 0;
+    for (Word i = 0; i < jm_array_n(&pools); i++) {
+        const Pool *p = jm_array_at(&pools, i);
+        if (is_behind && p->cached && !p->is_destroyed)
+            return p->pool;
+        is_behind |= p->pool == pool;
+    }
+    return 0;
+}
+
+static void sum_pools(ULong *used_bytes, ULong *reserved_bytes)
+{
+    *used_bytes = *reserved_bytes = 0;
+    for (Word i = 0; i < jm_array_n(&pools); i++) {
+        const Pool *p = jm_array_at(&pools, i);
+        *used_bytes += p->used;
+        *reserved_bytes += p->reserved;
+    }
+}
+
+static void clear_pools(void)
+{
+    for (Word i = 0; i < jm_array_n(&pools); i++) {
+        Pool *p = jm_array_at(&pools, i);
+        p->used = p->reserved = 0;
+        update_cache(p);
+    }
+}
+
 // ---- blocks --------------------------------------------------------------------------------------------------
 
 // For ledger/block.h, with the account that it has now.
@@ -156,7 +272,7 @@ DeviceBlock *jm_device_block_open(ThreadId tid, Space space, UWord key, Kind kin
         cached_bytes += bytes;
     jm_map_add(&tables[space], b);
     if (kind == KIND_POOL)
-        b->pool = jm_pool_guess(bytes);
+        b->pool = guess_pool(bytes);
     // Managed memory gets pages when touched, and pinned memory may be the program's own pages, so both are carved only
     // where an address matches.
     Bool is_anywhere = kind != KIND_PINNED && kind != KIND_MANAGED;
@@ -214,7 +330,7 @@ void jm_device_block_close(ThreadId tid, DeviceBlock *b)
     MemoryBlock memory = as_memory(b, account);
     jm_block_died(tid, &memory);
     if (b->pool)
-        jm_pool_give_back(b->pool, b->bytes);
+        give_back(b->pool, b->bytes);
     host_free(b);
     jm_snapshot_event();
 }
@@ -240,7 +356,7 @@ void jm_device_block_grow(ThreadId tid, DeviceBlock *block, ULong bytes)
 
 void jm_device_block_set_pool(DeviceBlock *block, UWord pool)
 {
-    jm_pool_is_known(block->pool, pool, block->bytes);
+    pool_is_known(block->pool, pool, block->bytes);
     block->pool = pool;
 }
 
@@ -342,7 +458,7 @@ void jm_device_block_release_if_unused(ThreadId tid, DeviceBlock *block)
 void jm_device_tell_reserves(UInt event)
 {
     ULong pool_used, pool_reserved, vmm_created = 0, vmm_mapped = 0;
-    jm_pools_sums(&pool_used, &pool_reserved);
+    sum_pools(&pool_used, &pool_reserved);
     for (DeviceBlock *b = NULL; (b = jm_map_next(&tables[SPACE_VMM], b));)
         if (b->kind == KIND_VMM)
             vmm_created += b->bytes;
@@ -371,7 +487,7 @@ void jm_device_blocks_after_fork_in_child(void)
                 jm_device_block_close(host_thread(), b);
         }
     }
-    jm_pools_after_fork_in_child();
+    clear_pools();
 }
 
 ULong jm_device_blocks_n_stale(void)

@@ -82,6 +82,14 @@ void jm_device_block_release_if_unused(ThreadId tid, DeviceBlock *block);
 // Sets the pool of a block, which may have been unknown when it was opened.
 void jm_device_block_set_pool(DeviceBlock *block, UWord pool);
 
+// Stream-ordered pools (cudaMallocAsync and its variants) by handle. The part of a pool's reserve that its blocks do
+// not use is cache.
+void jm_pool_reserved(UWord pool, ULong reserved_bytes); // from a query
+void jm_pool_destroyed(UWord pool);
+
+// The first pool after `pool` (0: of all) that holds cache and still exists; 0: none. Iterates over pools to query.
+UWord jm_pool_next_caching(UWord pool);
+
 // Adds figures to an out-of-memory event: bytes used and reserved by all pools, and created and mapped by VMM.
 void jm_device_tell_reserves(UInt event);
 
