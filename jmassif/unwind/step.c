@@ -25,7 +25,6 @@
 typedef struct {
     Addr start, end;
     Bool is_code; // executable, the core's own mappings included: signal handlers may return there
-    Bool is_file;
     Bool can_be_read;
 } CodeSegment;
 
@@ -46,7 +45,6 @@ static const CodeSegment *find_code_segment(Addr address)
     *known = (CodeSegment){.start = mapping.start,
                            .end = mapping.end,
                            .is_code = mapping.is_executable,
-                           .is_file = mapping.as == MAPPED_FILE,
                            .can_be_read = mapping.is_executable && mapping.is_readable};
     return known;
 }
@@ -63,11 +61,6 @@ static inline const CodeSegment *code_segment(Addr address)
 static inline Bool is_code_at(Addr address)
 {
     return code_segment(address)->is_code;
-}
-
-Bool jm_is_in_file(Addr address)
-{
-    return code_segment(address)->is_file;
 }
 
 // is_return_address: the instruction before the address is a call. is_trampoline: the code there calls sigreturn at

@@ -28,9 +28,6 @@ typedef enum {
     LACKS_REGISTER // only with is_partial
 } Step;
 
-// False for code that the program generated: no object's unwind table covers it.
-Bool jm_is_in_file(Addr address);
-
 // Call when mappings change.
 void jm_code_forget(void);
 

@@ -10,7 +10,6 @@
 #include "base/text.h"
 #include "host/host.h"
 #include "symbols/elf.h"
-#include "unwind/step.h"
 
 // Opens the table's entry at `address`, behind its length field. 64-bit DWARF lengths fail.
 static Bool open_entry(Addr address, DwarfReader *r)
@@ -369,7 +368,8 @@ static UnwindRuleType find_rule(Addr ip, UnwindRule *rule)
 {
     UnwindRow row;
     Int fp, ra;
-    if (!jm_is_in_file(ip)) {
+    Mapping mapping;
+    if (!host_mapping_at(ip, &mapping) || mapping.as != MAPPED_FILE) {
         generated_low = ip < generated_low ? ip : generated_low;
         generated_high = ip > generated_high ? ip : generated_high;
         return RULE_NO_TABLE;

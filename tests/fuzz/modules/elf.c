@@ -78,8 +78,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n)
         UnwindRow row;
         jm_unwind_row(start ? start + shim_number() % 32 : ip, &row);
         jm_unwind_rule(start ? start : ip);
-        jm_unwind_is_signal_frame(ip);
-        jm_is_return_address(ip);
         if (i % 4 == 0)
             walk(start ? start + shim_number() % 64 : ip);
     }
