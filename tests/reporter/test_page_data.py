@@ -357,9 +357,10 @@ def test_a_page_goes_through_the_snapshots_as_often_whatever_their_number(monkey
     assert replays[0] == replays[1]
 
 
-def test_a_line_that_leaks_memory_of_two_owners_is_one_row() -> None:
+def test_a_line_that_leaks_memory_of_several_kinds_is_a_row_for_each_owner() -> None:
     trace = Trace(memory="unified", time_unit="ms")
-    one, other = (trace.account("heap", owner, ["py work (/a/b.py:7)"]) for owner in ("app", "data"))
-    trace.snapshot(1, "exit", {one: (100, 1), other: (50, 2)})
-    (site,) = run_data(report_of(trace.load())).head["leaks"]["places"]
-    assert (site["bytes"], site["blocks"], site["owner"], site["kind"]) == (150, 3, "app, data", "heap")
+    of = [("heap", "app"), ("device", "app"), ("heap", "data")]
+    accounts = [trace.account(kind, owner, ["py work (/a/b.py:7)"]) for kind, owner in of]
+    trace.snapshot(1, "exit", dict(zip(accounts, [(100, 1), (7, 1), (50, 2)])))
+    sites = run_data(report_of(trace.load())).head["leaks"]["places"]
+    assert [list(site.values())[1:] for site in sites] == [["app", "heap, device", 107, 2], ["data", "heap", 50, 2]]

@@ -512,20 +512,22 @@ def held_at_end(profile: Profile, names: Names) -> Optional[HeldAtEnd]:
 class LeakedPlace(NamedTuple):
     label: str
     owner: str
-    kind: str
+    kind: str  # several: "heap, device"
     bytes: int
     blocks: int
 
 
 def leaked_places(profile: Profile, names: Names, composition: LiveBytesByAccount) -> List[LeakedPlace]:
-    """Python lines or, without one, the places that allocated; the largest first."""
+    """A row for each line and owner, as for growth; without a line, the place that allocated. The largest first."""
+    kinds: Dict[Tuple[str, str], Dict[str, None]] = defaultdict(dict)
 
-    def key(account: int) -> Tuple[int, str, str]:
+    def key(account: int) -> Tuple[str, str]:
         node, kind, owner = profile.accounts[account]
-        return (names.charged(account) or names.site_id(account)) if node else 0, owner, kind
+        frame = (names.charged(account) or names.site_id(account)) if node else 0
+        place = names.frame(frame) if frame else NO_STACK, owner
+        kinds[place][kind] = None
+        return place
 
-    places = [
-        LeakedPlace(names.frame(frame) if frame else NO_STACK, owner, kind, usage.bytes, usage.blocks)
-        for (frame, owner, kind), usage in aggregate(profile, composition, key).items()
-    ]
+    sums = aggregate(profile, composition, key)
+    places = [LeakedPlace(*key, ", ".join(kinds[key]), usage.bytes, usage.blocks) for key, usage in sums.items()]
     return sorted(places, key=lambda place: (-place.bytes, place))

@@ -8,7 +8,7 @@ from jmassif.analysis.device_memory import Layout, Segment
 from jmassif.analysis.moments import main_peak, select
 from jmassif.analysis.other_tools import Counted
 from jmassif.analysis.sizes import Histogram, NamedSizes
-from jmassif.analysis.summary import Incident, LeakedPlace, Report, build_report, moment_of
+from jmassif.analysis.summary import Incident, Report, build_report, moment_of
 from jmassif.attribution.names import Names
 from jmassif.html import head
 from jmassif.html.cells import Cells, Columns, Index, cells, index_of, shown
@@ -378,24 +378,6 @@ def _blocks(report: Report, found: Cells, share: float, columns: Columns) -> Tup
 # ---- leaks -----------------------------------------------------------------------------------
 
 
-def _call_sites(places: Sequence[LeakedPlace]) -> List[LeakedPlace]:
-    """A row for each label, with all its owners and kinds; the largest first."""
-    sites: Dict[str, List[LeakedPlace]] = {}
-    for place in places:
-        sites.setdefault(place.label, []).append(place)
-    rows = [
-        LeakedPlace(
-            shown(label),
-            ", ".join(dict.fromkeys(place.owner for place in found)),
-            ", ".join(dict.fromkeys(place.kind for place in found)),
-            sum(place.bytes for place in found),
-            sum(place.blocks for place in found),
-        )
-        for label, found in sites.items()
-    ]
-    return sorted(rows, key=lambda row: -row.bytes)[:_MAX_PLACES]
-
-
 def _leaks(report: Report) -> Optional[head.LeaksData]:
     leaks, growth, unit = report.leaks, report.growth, report.run.time_unit
     if leaks is None or growth is None:
@@ -409,7 +391,7 @@ def _leaks(report: Report) -> Optional[head.LeaksData]:
         leaks.time,
         leaks.bytes,
         sorted(owners, key=lambda row: (-row.host - row.device, row.name)),
-        _call_sites(leaks.places),
+        [place._replace(label=shown(place.label)) for place in leaks.places[:_MAX_PLACES]],
         [(NOT_COUNTED[row.key], row.bytes) for row in leaks.not_counted],
         summary.step_of(growth.step, unit),
         growth.n_steps,

@@ -4,7 +4,6 @@
 from collections import Counter
 from typing import Dict, List, Sequence, Tuple
 
-from jmassif.analysis.leaks import LeakedPlace
 from jmassif.analysis.moments import main_peak
 from jmassif.analysis.regions import NamedRegions
 from jmassif.analysis.summary import Report
@@ -190,16 +189,6 @@ def growing(report: Report, view: View) -> Lines:
     return lines + rest(len(left_out), "more line", f", {size(sum(leak.grown for leak in left_out))}{view.hint}")
 
 
-def _by_line(places: Sequence[LeakedPlace]) -> List[Tuple[Tuple[str, str], int, int]]:
-    """(line, owner), bytes, and blocks of all kinds, the largest first."""
-    n_bytes: "Counter[Tuple[str, str]]" = Counter()
-    blocks: "Counter[Tuple[str, str]]" = Counter()
-    for place in places:
-        n_bytes[place.label, place.owner] += place.bytes
-        blocks[place.label, place.owner] += place.blocks
-    return [(line, held, blocks[line]) for line, held in n_bytes.most_common()]
-
-
 def held_at_exit(report: Report, view: View) -> Lines:
     """Memory at exit, before an interpreter cleans up; the largest places where no line is known to grow, and by owner."""
     leaks, found = report.leaks, report.growth
@@ -217,11 +206,10 @@ def held_at_exit(report: Report, view: View) -> Lines:
         text += f". Growth is unknown: {growth_unknown(found)}"
     lines = heading("Still allocated at exit") + paragraph(f"{text}.")
     if not found.lines:
-        held = _by_line(leaks.places)
-        shown, left_out = held[: view.most(_HELD_SHOWN)], held[view.most(_HELD_SHOWN) :]
+        shown, left_out = leaks.places[: view.most(_HELD_SHOWN)], leaks.places[view.most(_HELD_SHOWN) :]
         lines.append(_HELD.head)
-        lines += [_HELD.row(size(n_bytes), f"{blocks:,}", owner, label) for (label, owner), n_bytes, blocks in shown]
-        lines += rest(len(left_out), "more line", f", {size(sum(n_bytes for _, n_bytes, _ in left_out))}{view.hint}")
+        lines += [_HELD.row(size(place.bytes), f"{place.blocks:,}", place.owner, place.label) for place in shown]
+        lines += rest(len(left_out), "more line", f", {size(sum(place.bytes for place in left_out))}{view.hint}")
     if leaks.ledger.groups and not view.is_brief:
         is_sum = len(report.run.sides) == 1 or not report.run.is_discrete
         lines += [""] + groups_table(report.run.sides, is_sum, leaks.ledger)
