@@ -11,7 +11,7 @@ from jmassif.analysis.summary import build_report, moment_of
 from jmassif.attribution.names import Names
 from jmassif.attribution.filters import parse_suppressions, suppress
 from jmassif.render.lines import write_lines
-from jmassif.render.summary import growth_text
+from jmassif.render.summary import growth_text, growth_unknown
 from jmassif.render.view import View
 from tests.reporter.traces import Trace
 
@@ -258,6 +258,10 @@ def test_a_cache_that_gains_a_little_with_each_new_shape_is_no_leak_of_a_few_ste
         trace.snapshot(100 * number, "mark", {kernels: (number << 15, number)})
     trace.snapshot(100 * n_steps + 9, "end")
     assert found(trace) == (["b.py:7 (<module>)"] if is_told else [])
+    unknown = growth_unknown(grown(trace))
+    # A leak of as little would look the same.
+    few = "b.py:7 (<module>) grew 5 times, by 160 KiB; below 1 % of all memory, 16 are needed"
+    assert unknown == ("" if is_told else few)
 
 
 def test_three_steps_do_not_tell() -> None:

@@ -14,8 +14,9 @@ at least a third of the run after its imports,
   full rise and then stay;
 - in its last third it rises by no less than a fraction of what it rose by in the first, or it is a cache filling up;
 - a few rises are not nearly all of it: a buffer that was made anew a few times, larger each time, is none;
-- if it rises a few times only, it is a hundredth of all memory, and the counts of allocated bytes prove that memory of earlier steps
-  is still alive. They do not for inputs that are larger in each step: all that a line holds then it allocated in the last step.
+- if it rises a few times only, the counts of allocated bytes prove that memory of earlier steps is still alive. They do not for
+  inputs that are larger in each step: all that a line holds then it allocated in the last step. Below a hundredth of all memory it
+  may be a cache all the same, so that it leaks is not known then.
 
 The run is measured in iterations (regions or marks of one name) where the program has any, else in time.
 """
@@ -189,8 +190,8 @@ _LONGEST_PAUSE = 0.3
 _BEGINNINGS = 16  # how many are tried
 _LAST = 1 / 10  # of the window, left out of the slope
 _LEAST_RISES = 4
-# So many rises tell by themselves. Fewer must be this share of all that is held in the end, for libraries keep something small for
-# each new shape of an input; and the memory must be proven to be old.
+# So many rises tell by themselves. With fewer the memory must be proven to be old; and below this share of all that is held in the
+# end it is only suspect, for libraries keep something small for each new shape of an input.
 _ENOUGH_RISES = 16
 _LEAST_SHARE_OF_FEW = 0.01
 # Parts of the growth in the window.
@@ -225,10 +226,11 @@ class Growth(NamedTuple):
     lines: List[Leak]  # what grew most first
     step: str  # the name of the program's iterations; "": it has none, and time is all there is
     n_steps: int
-    # Why nothing is known: "no-snapshot", "few-steps", "few-snapshots"; "": what is not in `lines` does not grow.
+    # Why nothing is known: "no-snapshot", "few-steps", "few-snapshots", "few-rises"; "": what is not in `lines` does not grow.
     unknown: str = ""
-    n_found: int = 0  # of steps or snapshots that count, where they are too few
+    n_found: int = 0  # of steps, snapshots or rises that count, where they are too few
     n_needed: int = 0
+    suspect: Optional[Leak] = None  # with "few-rises": the line that grew most
 
     @property
     def grown(self) -> int:
@@ -425,12 +427,12 @@ def _find_growth(profile: Profile, names: Names) -> Growth:
         found = {}
         for line, accounts in accounts_of.items():
             rises = growth_of(sums[line])
-            is_much = _sum(rises) >= _LEAST_SHARE_OF_FEW * whole
-            if not rises or (len(rises) < _ENOUGH_RISES and not (is_much and growth_of(proven[line]))):
+            are_few = len(rises) < _ENOUGH_RISES
+            if not rises or (are_few and not growth_of(proven[line])):
                 continue
             begin = progress.index(rises[0][0]) - 1  # between two samples
             has_pages = any(profile.accounts.kind(account) in PAGE_KINDS for account in accounts)
-            found[line] = Leak(
+            leak = Leak(
                 label=names.frame(line.frame) + (f", from {names.frame(line.caller)}" if line.caller else ""),
                 frame=line.frame,
                 owner=line.owner,
@@ -441,8 +443,13 @@ def _find_growth(profile: Profile, names: Names) -> Growth:
                 since=profile.snapshots[samples[begin]].time,
                 blocks=0 if has_pages else sum(live[account][1] for account in accounts),
             )
+            if are_few and leak.grown < _LEAST_SHARE_OF_FEW * whole:
+                suspects.append((leak, len(rises)))
+            else:
+                found[line] = leak
         return found
 
+    suspects: List[Tuple[Leak, int]] = []
     leaks = leaking(accounts_of)
     # Lines that grow by little from each of many callers.
     known = {(line.frame, line.owner) for line in leaks}
@@ -452,6 +459,9 @@ def _find_growth(profile: Profile, names: Names) -> Growth:
             bytes_of[of_all] = list(map(add, bytes_of[of_all], bytes_of.pop(line)))
         accounts_of[of_all] |= accounts_of.pop(line)
     leaks.update(leaking({line: accounts for line, accounts in accounts_of.items() if line not in leaks}))
+    if suspects and not leaks:
+        suspect, n_rises = max(suspects, key=lambda row: (row[0].grown, row[0].label))
+        return Growth([], step, n_steps, "few-rises", n_rises, _ENOUGH_RISES, suspect)
     return Growth(sorted(leaks.values(), key=lambda leak: (-leak.grown, leak.label, leak.owner)), step, n_steps)
 
 

@@ -258,6 +258,10 @@ def growth_unknown(growth: Growth) -> str:
         "few-steps": f'"{growth.step}" came {growth.n_found} times',
         "few-snapshots": f"{count(growth.n_found, 'snapshot')} after the start",
     }
+    if growth.suspect:
+        few["few-rises"] = (
+            f"{growth.suspect.label} grew {growth.n_found} times, by {size(growth.suspect.grown)}; below 1 % of all memory"
+        )
     if growth.unknown in few:
         return f"{few[growth.unknown]}, {growth.n_needed} are needed"
     return "the trace has no snapshot" if growth.unknown else ""
