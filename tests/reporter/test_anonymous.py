@@ -99,11 +99,7 @@ def unpacked(path: Path) -> str:
 
 
 def _formats() -> List[str]:
-    return [
-        name
-        for name in FORMATS
-        if name != "plot" and (name != "html" or (ROOT / "reporter/jmassif/assets/page.js").exists())
-    ]
+    return [name for name in FORMATS if name != "html" or (ROOT / "reporter/jmassif/assets/page.js").exists()]
 
 
 @pytest.mark.parametrize("words", [*_formats(), "text --all", "html --no-source"])

@@ -73,7 +73,7 @@ def own_sum(form: str, report: Path) -> List[int]:
     return [total["host_bytes"] + total["device_bytes"]]
 
 
-@pytest.mark.parametrize("form", [name for name in FORMATS if name not in ("text", "massif", "html", "plot")])
+@pytest.mark.parametrize("form", [name for name in FORMATS if name not in ("text", "massif", "html")])
 def test_a_large_trace(form: str, trace: Path, sums: List[int], table: Dict[str, str], tmp_path: Path) -> None:
     report, seconds, n_bytes = run(form, trace, tmp_path)
     table[form] = f"{form:<12}{seconds:6.1f} s {n_bytes >> 20:6} MiB of memory {report.stat().st_size / 1e6:8.1f} MB"

@@ -81,7 +81,6 @@ FORMATS = {
     "memory-viz": Format(
         "PyTorch's memory_viz: the device's memory over time", BINARY, ("snapshot", "segments", "by"), _BLOCKS
     ),
-    "plot": Format("PNG, SVG or PDF, as -o FILE ends (needs matplotlib)", BINARY, ()),
 }
 EXPORTS = tuple(name for name in FORMATS if name not in ("text", "html"))
 
@@ -259,7 +258,6 @@ def _view(arguments: argparse.Namespace, run_: Profile, name: str) -> View:
         is_brief=not arguments.all,
         with_stacks=bool(with_stacks),
         columns=columns,
-        output=arguments.output or "",
         file="" if name == STDIN or arguments.anonymous else name,
     )
 

@@ -30,7 +30,6 @@ class View(NamedTuple):
     columns: int = 0  # as wide as a line may be; 0: as wide as it is
     range: Optional[Tuple[str, str]] = None  # from one moment to another, each like `selector`; None: not asked
     sizes: bool = False  # in place of the report, how large blocks are
-    output: str = ""  # the file that is written; "": standard output
     file: str = ""  # what the trace is called, for the commands that a report names
 
     @property
