@@ -120,7 +120,7 @@ def test_no_secret_is_in_any_format(tmp_path: Path, words: str) -> None:
     # in the other nothing of it.
     text = unpacked(anonymous)
     assert [secret for secret in SECRETS if secret in text.lower()] == []
-    if format_ in ("text", "html", "json", "folded", "speedscope"):
+    if format_ in ("text", "html", "json", "folded"):
         assert "train.py" in text and (format_ == "text" or "torch/nn/modules/linear.py" in text)
 
 

@@ -76,7 +76,7 @@ finally:
     "words, imported",
     [
         (["report"], ""),
-        (["report", "--format=folded"], "jmassif.export.flames"),
+        (["report", "--format=folded"], "jmassif.export.folded"),
         (["export", "--format=csv"], "jmassif.export.csv"),
     ],
 )
@@ -117,10 +117,10 @@ def test_without_a_file_the_newest_trace_is_read(tmp_path: Path, monkeypatch: "p
     "words, says",
     [
         (["--from=1", "--snapshot=2"], "--from and --snapshot cannot be combined"),
-        (["--sizes", "--segments"], "--segments and --sizes cannot be combined"),
+        (["--include=a", "--segments"], "--segments and --include cannot be combined"),
         (["--segments=1", "--exclude=x"], "--segments and --exclude cannot be combined"),
         (["--anonymous", "--source=."], "--anonymous and --source cannot be combined"),
-        (["--value=live-bytes"], "--value is not supported by --format=text (supported: folded, speedscope)"),
+        (["--value=live-bytes"], "--value is not supported by --format=text (supported: folded)"),
         (["--include=("], 'invalid regular expression "("'),
     ],
 )

@@ -168,7 +168,7 @@ def by_owner(profile: Profile, selector: str = "peak") -> Dict[str, Tuple[int, i
 
 RUN = pytest.mark.parametrize("name", sorted(RUNS))
 
-# ---- folded and speedscope -----------------------------------------------------------------------
+# ---- folded --------------------------------------------------------------------------------------
 
 
 def folded_lines(text: str) -> Iterator[Tuple[List[str], int]]:
@@ -196,8 +196,6 @@ def test_stacks_add_up_in_any_view(profiles: Dict[str, Profile], name: str) -> N
         text = written("folded", profiles[name], by=by, fold=fold, threshold=threshold)
         assert sum(weight for _, weight in folded_lines(text)) == expected(profiles[name])[0]
         assert ("below 5 %)" in text) <= bool(threshold)
-        text = written("speedscope", profiles[name], by=by, fold=fold, threshold=5 - threshold)
-        assert sum(json.loads(text)["profiles"][0]["weights"]) == expected(profiles[name])[0]
 
 
 def test_folded_stacks_read_from_the_outermost_frame(profiles: Dict[str, Profile]) -> None:
@@ -214,20 +212,6 @@ def test_a_semicolon_is_no_end_of_a_frame(profiles: Dict[str, Profile]) -> None:
     for frames, _ in folded_lines(written("folded", profiles["hostile"])):
         assert len(frames) == 3
     assert "comma, semicolon\\x3b space (a0.c:5) " in written("folded", profiles["hostile"])
-
-
-@RUN
-def test_a_speedscope_file_has_what_its_schema_wants(profiles: Dict[str, Profile], name: str) -> None:
-    for value in VALUES:
-        file = json.loads(written("speedscope", profiles[name], value=value))
-        (profile,) = file["profiles"]
-        assert file["$schema"] == "https://www.speedscope.app/file-format-schema.json"
-        assert profile["type"] == "sampled" and profile["unit"] == ("bytes" if value.endswith("bytes") else "none")
-        assert len(profile["samples"]) == len(profile["weights"])
-        assert sum(profile["weights"]) == profile["endValue"] == expected(profiles[name])[list(VALUES).index(value)]
-        n_frames = len(file["shared"]["frames"])
-        assert all(0 <= frame < n_frames for sample in profile["samples"] for frame in sample)
-        assert all(frame["name"] for frame in file["shared"]["frames"])
 
 
 # ---- pprof ---------------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ import pytest
 from tests.fuzz.traces import MOST_BYTES, MOST_SECONDS, Outcome, attempt
 from tests.reporter.traces import Trace, small_training_run
 
-_FORMATS = ("text", "massif", "json", "csv", "folded", "speedscope", "perfetto")
+_FORMATS = ("text", "massif", "json", "csv", "folded", "perfetto")
 
 
 def _print(tmp_path: Path, trace: bytes, *words: str) -> Outcome:

@@ -67,8 +67,6 @@ def own_sum(form: str, report: Path) -> List[int]:
         said = output_of("go", "tool", "pprof", "-top", "-unit=B", "-nodecount=1", report)
         return [int(found) for found in re.findall(r"of (\d+)B total", said)]
     file = json.loads(report.read_text(encoding="utf-8"))
-    if form == "speedscope":
-        return [sum(file["profiles"][0]["weights"])]
     total = file["ledger"]["total"]
     return [total["host_bytes"] + total["device_bytes"]]
 

@@ -75,7 +75,7 @@ def test_other_formats_cannot_be_opened(trace: Path) -> None:
         assert done.status == 2 and "--open shows a page: add --html" in done.err
 
 
-@pytest.mark.parametrize("format_", ["json", "speedscope", "perfetto", *BINARIES])
+@pytest.mark.parametrize("format_", ["json", "perfetto", *BINARIES])
 def test_what_programs_read_is_not_poured_into_a_terminal(trace: Path, format_: str) -> None:
     what = "binary data" if format_ in BINARIES else format_
     assert (

@@ -10,17 +10,10 @@ from typing import List, Tuple
 import pytest
 
 from jmassif.analysis.moments import SelectionError
-from jmassif.analysis.processes import join
-from jmassif.analysis.range_diff import Change, RangePart, RangeRow, between
-from jmassif.model.run import Profile
+from jmassif.analysis.range_diff import Change, between
 from jmassif.reader.builder import load_file
 from tests.reporter.commands import jm_print
 from tests.reporter.traces import Trace, small_training_run
-
-
-def part_of(profile: Profile, begin: str, end: str) -> RangePart:
-    (part,) = between(join([("", profile)]), begin, end).parts
-    return part
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -50,7 +43,7 @@ def test_a_range_is_the_second_moment_minus_the_first_and_the_allocations_in_bet
     profile = trace.load()
     # when a range from one snapshot to another is asked for,
     first, second = sorted(numbers.sample(range(len(taken)), 2))
-    found = part_of(profile, str(first + 1), str(second + 1))
+    found = between(profile, str(first + 1), str(second + 1))
     # then each place has what it has counted.
     for place in places:
         before, after = taken[first][place], taken[second][place]
@@ -87,7 +80,7 @@ def test_json_and_massif_of_both_moments_differ_by_the_range(tmp_path: Path) -> 
             massif,
         )
         assert sum(map(int, sums[0])) == held[-1]
-    change = part_of(load_file(str(path)), "1", "2").total.on("")
+    change = between(load_file(str(path)), "1", "2").total.on("")
     assert (change.before, change.after) == tuple(held) and change.new
 
 
@@ -96,8 +89,8 @@ def test_a_peak_between_snapshots_is_exact_in_what_was_held_and_says_that_alloca
     place = trace.account("heap", "app", ["f (a.c:1)"])
     trace.snapshot(1, "time", {place: (100, 1)})
     trace.snapshot(9, "time", {place: (50, 1, 700, 7, 0)}, {"total": (5, {place: (400, 4)})})
-    found = between(join([("", trace.load())]), "1", "peak")
-    assert not found.is_exact and found.parts[0].places[place].host == Change(100, 400, 300, 0, 300, 0)
+    found = between(trace.load(), "1", "peak")
+    assert not found.is_exact and found.places[place].host == Change(100, 400, 300, 0, 300, 0)
 
 
 def test_a_tensor_whose_role_changes_is_neither_new_nor_freed() -> None:
@@ -115,7 +108,7 @@ def test_a_tensor_whose_role_changes_is_neither_new_nor_freed() -> None:
     trace.block(4, 0x2000, 300, other)
     trace.snapshot(5, "time", {other: (300, 1, 500, 2, 0), gradient: (700, 1)})  # its total moves with a block
     # Then only the third is allocated in between.
-    (change,) = part_of(trace.load(), "1", "2").places.values()
+    (change,) = between(trace.load(), "1", "2").places.values()
     assert (change.device, change.blocks) == (Change(900, 1000, 100, 0, 300, 200), Change(2, 2, 0, 0, 1, 1))
     assert not change.temporaries
 
@@ -127,7 +120,7 @@ def test_what_comes_back_to_a_cache_is_no_allocation_beyond_what_it_grew_by() ->
     trace.block(1, 0x1000, 1000, cache)
     trace.snapshot(2, "time", {cache: (600, 1, 1000, 1, 0)})
     trace.snapshot(5, "time", {cache: (1000, 1, 1000, 1, 0)})
-    (change,) = part_of(trace.load(), "1", "2").places.values()
+    (change,) = between(trace.load(), "1", "2").places.values()
     assert change.device == Change(600, 1000, 400, 0, 400, 0)
 
 
@@ -153,7 +146,7 @@ def _run(directory: Path) -> Path:
     "ends",
     [("1", "2"), ("loaded", "2"), ("25%", "50%"), ("120ms", "0.21s"), ("start", "2"), ("loaded", "last"), ("1", "")],
 )
-def test_a_range_in_text_and_for_programs(tmp_path: Path, ends: Tuple[str, str]) -> None:
+def test_a_range_in_text(tmp_path: Path, ends: Tuple[str, str]) -> None:
     path = _run(tmp_path)
     asked = [f"--from={ends[0]}"] + ([f"--to={ends[1]}"] if ends[1] else [])
     text = jm_print(*asked, path)
@@ -165,30 +158,6 @@ def test_a_range_in_text_and_for_programs(tmp_path: Path, ends: Tuple[str, str])
     assert rows["goes"][2:] == "1.46 KiB - 1000 B 500 B - 1000 B 0".split()
     assert rows["passes"][2:] == "- - - - 500 B 500 B 0".split()
     assert "8 blocks allocated, 7 freed, 2 of them temporary" in " ".join(text.out.split())
-    exported = json.loads(jm_print("--format=json", *asked, path).out)["range"]
-    figures = ("new", "gone", "allocated", "freed")
-    assert [(*(row["host"][figure] for figure in figures), row["temporaries"]) for row in exported["lines"]] == [
-        (30, 0, 30, 0, 0),
-        (0, 1000, 0, 1000, 0),
-        (0, 0, 500, 500, 2),
-    ]
-    assert exported["total"]["host"] == exported["parts"][0]["total"]["host"] == exported["table"][0]["host"]
-
-
-@pytest.mark.parametrize(
-    "value, line",
-    [
-        ("new-bytes", "main (a.c:9);stays (a.c:1) 30"),
-        ("gone-bytes", "main (a.c:9);goes (a.c:2) 1000"),
-        ("temporaries", "main (a.c:9);passes (a.c:3) 2"),
-    ],
-)
-def test_a_flame_graph_of_a_range(tmp_path: Path, value: str, line: str) -> None:
-    path = _run(tmp_path)
-    done = jm_print("--format=folded", "--from=1", "--to=2", f"--value={value}", path)
-    assert done.out.splitlines() == [line]
-    told = json.loads(jm_print("--format=speedscope", "--from=1", "--to=2", f"--value={value}", path).out)
-    assert told["profiles"][0]["weights"] == [int(line.split()[-1])]
 
 
 @pytest.mark.parametrize(
@@ -201,8 +170,7 @@ def test_a_flame_graph_of_a_range(tmp_path: Path, value: str, line: str) -> None
         (["--from=1", "--snapshot=2"], "--snapshot"),
         (["--from=1", "--by=role"], "--by=role"),
         (["--from=1", "--format=massif"], "--from is not supported by --format=massif"),
-        (["--from=1", "--format=folded", "--value=live-bytes"], "--value=live-bytes"),
-        (["--format=folded", "--value=new-bytes"], "--from and --to"),
+        (["--from=1", "--format=json"], "--from is not supported by --format=json"),
     ],
 )
 def test_what_is_no_range_is_one_line(tmp_path: Path, arguments: List[str], complaint: str) -> None:
@@ -212,4 +180,4 @@ def test_what_is_no_range_is_one_line(tmp_path: Path, arguments: List[str], comp
 
 def test_a_trace_without_snapshots_has_no_range() -> None:
     with pytest.raises(SelectionError):
-        part_of(Trace(time_unit="ms").load(), "start", "end")
+        between(Trace(time_unit="ms").load(), "start", "end")

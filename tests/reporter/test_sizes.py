@@ -1,17 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Sizes of blocks, on traces with known ones."""
 
-import json
-import re
-from pathlib import Path
-from typing import Any, Dict, Tuple
-
+from typing import Dict, Tuple
 
 from jmassif.analysis.moments import select
 from jmassif.analysis.sizes import Histogram, SizeClass, size_tables
 from jmassif.attribution.names import Names
 from tests import harness
-from tests.reporter.commands import assert_one_line_error, jm_print, validator
 from tests.reporter.traces import Trace
 
 
@@ -73,69 +68,25 @@ _KNOWN = {
 }
 
 
-def _classes(histogram: Dict[str, Any]) -> Dict[Tuple[int, int], Tuple[int, int]]:
-    return {(of["least"], of["most"]): (of["blocks"], of["bytes"]) for of in histogram["classes"]}
+def _classes(histogram: Histogram) -> Dict[Tuple[int, int], Tuple[int, int]]:
+    return {(of.least, of.most): (of.blocks, of.bytes) for of in histogram.classes}
 
 
-def test_json_has_the_histogram_of_a_program_whose_requests_are_known() -> None:
+def test_the_histogram_of_a_program_whose_requests_are_known() -> None:
     # Given a program that frees all of its first three loops before the last two,
-    recording = harness.record([harness.compile_c(LINES)], ["--large=0", "--pages=no"])
-    told = {}
+    run = harness.record([harness.compile_c(LINES)], ["--large=0", "--pages=no"]).profile
     for moment, lines in (("peak", (8, 10, 12)), ("last", (18,))):
-        done = jm_print("--sizes", "--format=json", f"--snapshot={moment}", recording.traces[0])
-        assert (done.status, done.err) == (0, "")
-        sizes = told[moment] = json.loads(done.out)["sizes"]
-        rows = {row["name"]: row for row in sizes["lines"]}
+        sizes = size_tables(run, Names(run), select(run, moment))
+        rows = {row.name: row for row in sizes.lines}
         # then each line has what it asked for, and of that what was held at the moment,
         for line, known in _KNOWN.items():
             (row,) = [row for name, row in rows.items() if name.endswith(f".c:{line})")]
-            assert _classes(row["asked"]) == known and row["asked"]["blocks_by_mean"] == 0
-            assert _classes(row["held"]) == (known if line in lines else {}), (moment, line)
+            assert _classes(row.asked) == known and row.asked.blocks_by_mean == 0
+            assert _classes(row.held) == (known if line in lines else {}), (moment, line)
             # The last block of line 12 is freed before anything else is allocated too.
-            assert row["at_once"] == {16: 200, 12: 1}.get(line, 0)
-        # the rows of lines, those of owners and the whole are the same blocks,
-        for which in ("held", "asked"):
+            assert row.at_once == {16: 200, 12: 1}.get(line, 0)
+        # and the rows of lines, those of owners and the whole are the same blocks.
+        for which, whole in (("held", sizes.held), ("asked", sizes.asked)):
             for figure in ("blocks", "bytes"):
-                assert sum(row[which][figure] for row in sizes["lines"]) == sizes[which][figure]
-                assert sum(row[which][figure] for row in sizes["owners"]) == sizes[which][figure]
-                assert sum(of[figure] for of in sizes[which]["classes"]) == sizes[which][figure]
-    # and the text tells them too.
-    text = jm_print("--sizes", recording.traces[0]).out
-    (row_,) = re.findall(r"^64\.0 KiB to 128 KiB +(\d+) .*?B +#* +(\d+) ", text, re.MULTILINE)
-    assert row_ == ("50", "50")
-    n_held, n_asked = told["peak"]["held"]["blocks"], told["peak"]["asked"]["blocks"]
-    assert re.search(rf"^all +{n_held:,} .*B +{n_asked:,} ", text, re.MULTILINE)
-
-
-def test_json_with_sizes_keeps_its_schema_and_says_what_counts_with_a_mean(tmp_path: Path) -> None:
-    trace = Trace(time_unit="ms", memory="unified")
-    place = trace.account("heap", "app", ["f (a.c:1)", "main (a.c:9)"])
-    trace.block(1, 0x1000, 5000, place)
-    trace.snapshot(4, "time", {place: (5301, 4, 5400, 6, 1)})
-    trace.lines.append("Z 5 exit 0")
-    path = trace.save(tmp_path)
-    report = json.loads(jm_print("--sizes", "--format=json", "--snapshot=1", path).out)
-    # Beside the block with a record there are three of 301 bytes together, and in all five of 400.
-    assert _classes(report["sizes"]["held"]) == {(4096, 8191): (1, 5000), (64, 127): (3, 301)}
-    assert _classes(report["sizes"]["asked"]) == {(4096, 8191): (1, 5000), (64, 127): (5, 400)}
-    (line,) = report["sizes"]["lines"]
-    assert (line["name"], line["at_once"], line["held"]["blocks_by_mean"]) == ("f (a.c:1)", 1, 3)
-    assert "sizes" not in json.loads(jm_print("--format=json", path).out)
-    schema = validator()
-    schema.validate(report)
-    del report["sizes"]["held"]["classes"]
-    assert not schema.is_valid(report)
-
-
-def test_the_text_has_a_histogram_of_one_process(tmp_path: Path) -> None:
-    trace = Trace(time_unit="ms", memory="unified")
-    trace.snapshot(1, "time", {trace.account("heap", "app", ["a (x.c:2)"]): (500000, 1)})
-    trace.lines.append("Z 2 exit 0")
-    path = trace.save(tmp_path)
-    other = tmp_path / "other"
-    other.write_bytes(path.read_bytes())
-    sizes = jm_print("--sizes", path)
-    assert sizes.status == 0 and re.search(r"256 KiB to 512 KiB +1 .*1 ", sizes.out)
-    assert_one_line_error("jm_print", jm_print("--sizes", "--format=csv", path), "--sizes is not supported by")
-    for option in ("--sizes", "--include=a"):
-        assert_one_line_error("jm_print", jm_print(option, path, other), "one process")
+                sums = [sum(getattr(getattr(row, which), figure) for row in of) for of in (sizes.lines, sizes.owners)]
+                assert [*sums, sum(getattr(of, figure) for of in whole.classes)] == [getattr(whole, figure)] * 3

@@ -2,13 +2,11 @@
 """Ranges of programs that print themselves what they allocate and free in between."""
 
 from pathlib import Path
-from typing import Dict, List, NamedTuple, Tuple
+from typing import Dict, List, NamedTuple
 
 import pytest
 
-from jmassif.analysis.processes import join
-from jmassif.analysis.range_diff import Change, RangePart, between
-from jmassif.reader.builder import load_file
+from jmassif.analysis.range_diff import Change, Range, between
 from tests import harness
 from tests.tool.programs import program
 
@@ -30,15 +28,15 @@ def assert_right(change: Change, truth: Truth, name: str) -> None:
     assert found == (truth.new + truth.passing, truth.freed + truth.passing, truth.new - truth.freed), name
 
 
-def by_function(part: RangePart) -> Dict[str, Change]:
+def by_function(found: Range) -> Dict[str, Change]:
     """Heap memory by the innermost function."""
-    profile = part.process.profile
+    profile = found.names.profile
 
     def name(account: int) -> str:
         node, kind, _ = profile.accounts[account]
         return profile.frame(profile.node_frame[node]).function if node and kind == "heap" else ""
 
-    return {row.name: row.on("") for row in part.rows_of(name)}
+    return {row.name: row.on("") for row in found.rows_of(name)}
 
 
 @pytest.mark.parametrize("argument, options", [("", []), ("churn", ["--large=0"])])
@@ -46,44 +44,10 @@ def test_a_range_between_two_marks_is_exact(argument: str, options: List[str]) -
     # When a program that allocates and frees between two marks is recorded,
     compiled = program("range.c", f"-I{harness.ROOT / 'jmassif'}", "-O0")
     recording = harness.record([compiled] + ([argument] if argument else []), options)
-    (part,) = between(join([("", recording.profile)]), "first", "second").parts
-    found = by_function(part)
+    found = by_function(between(recording.profile, "first", "second"))
     # then each function has to the byte what was allocated and freed in between.
     for name, truth in printed_by(recording).items():
         assert_right(found.get(name, Change()), truth, name)
-
-
-def test_a_range_over_processes_is_exact_of_each_and_in_sum() -> None:
-    # Given a process with three forked children, of which one was there before the range, one ended in it, and all free what they inherited,
-    compiled = program("range_processes.c", f"-I{harness.ROOT / 'jmassif'}", "-O0")
-    recording = harness.record([compiled], ["--large=0"])
-    truths: Dict[Tuple[int, str], Tuple[int, ...]] = {}
-    for line in recording.stdout.splitlines():
-        pid, function, *figures = line.split()
-        truths[int(pid), function] = tuple(map(int, figures))
-    assert len(truths) == 12 and len(recording.traces) == 4
-    # when a range is asked for by the marks of the first process,
-    job = join([(trace.name, load_file(str(trace))) for trace in recording.traces])
-    found = between(job, "first", "second")
-    sums = dict.fromkeys(("pool", "comes", "passes"), Change())
-    for part in found.parts:
-        rows = by_function(part)
-        for function, sum_ in sums.items():
-            change, (before, *of_range) = rows.get(function, Change()), truths[part.process.pid, function]
-            truth = Truth(*of_range)
-            # then each process has to the byte what it has itself allocated,
-            assert change.allocated == truth.new + truth.passing
-            # and held and freed, but where it frees inherited memory at the very place of its own: that counts as its parent's.
-            if function == "pool":
-                assert change.before <= before
-            else:
-                assert change.before == before
-                assert_right(change, truth, f"{part.process.pid} {function}")
-            sums[function] = sum_ + change
-    # and so has their sum.
-    for function, change in sums.items():
-        figures = [sum(column) for column in zip(*(truth for (_, of), truth in truths.items() if of == function))]
-        assert change.allocated == figures[1] + figures[3]
 
 
 SCRIPT = """
@@ -154,8 +118,8 @@ def test_a_range_of_a_python_script_is_exact(tmp_path: Path) -> None:
     recording = harness.record(
         [harness.PYTHON, script], env={"PYTHONPATH": str(harness.ROOT / "reporter"), "PYTHONDONTWRITEBYTECODE": "1"}
     )
-    (part,) = between(join([("", recording.profile)]), "first", "second").parts
-    rows = {row.name.partition(" ")[0]: row for row in part.rows("python-function")}
+    found = between(recording.profile, "first", "second")
+    rows = {row.name.partition(" ")[0]: row for row in found.rows("python-function", True)}
     # then each of its functions has to the byte what it allocated and freed, by the sizes that Python has for its objects.
     truths = printed_by(recording)
     assert set(truths) == {"stays", "comes", "goes", "changes", "passes"}, recording.stderr

@@ -183,19 +183,6 @@ VALUES = {
     "temporaries": ("blocks freed before their thread allocated anything else", "count"),
 }
 
-# Likewise of a range (range_diff.py): a figure of Change, of bytes or of blocks.
-RANGE_VALUES = {
-    "new-bytes": ("held at the end of the range beyond what was held at its beginning", "bytes"),
-    "new-blocks": ("blocks held at the end of the range beyond those at its beginning", "count"),
-    "gone-bytes": ("held at the beginning of the range beyond what was held at its end", "bytes"),
-    "gone-blocks": ("blocks held at the beginning of the range beyond those at its end", "count"),
-    "allocated-bytes": ("allocated in the range", "bytes"),
-    "allocated-blocks": ("blocks allocated in the range", "count"),
-    "freed-bytes": ("freed in the range", "bytes"),
-    "freed-blocks": ("blocks freed in the range", "count"),
-    "temporaries": ("blocks of the range freed before their thread allocated anything else", "count"),
-}
-
 # In the order of VALUES.
 SampleFigures = Tuple[int, int, int, int, int]
 

@@ -23,28 +23,21 @@ Parents = Union[Sequence[int], Dict[int, int]]
 _Made = TypeVar("_Made")
 
 
-class Label(NamedTuple):
-    text: str
-    frame: int = 0  # the first that was called so; 0: it is no frame
-    names: Optional[Names] = None  # of the run that it is of
-
-
 class CallTree:
     """Columns by node. A child's index is larger than its parent's."""
 
     def __init__(self, n_values: int = 1) -> None:
-        self.labels: List[Label] = []
+        self.labels: List[str] = []  # safe to show
         self._known: Dict[str, int] = {}
         self.parent = array("q", [-1])
         self.label = array("q", [-1])  # index in `labels`; -1: the root has none
         self.own = [array("Q", [0]) for _ in range(n_values)]  # of the stacks that end in the node
         self.places: Dict[int, int] = {}  # of a node that stands for folded siblings: how many
 
-    def label_of(self, text: str, frame: int = 0, names: Optional[Names] = None) -> int:
-        index = self._known.get(text)
-        if index is None:
-            index = self._known[text] = len(self.labels)
-            self.labels.append(Label(text, frame, names))
+    def label_of(self, text: str) -> int:
+        index = self._known.setdefault(text, len(self.labels))
+        if index == len(self.labels):
+            self.labels.append(text)
         return index
 
     def add(self, parent: int, label: int) -> int:
@@ -55,7 +48,7 @@ class CallTree:
         return len(self.parent) - 1
 
     def text(self, node: int) -> str:
-        return self.labels[self.label[node]].text
+        return self.labels[self.label[node]]
 
     def totals(self) -> "List[array[int]]":
         """Totals of each node: its own and all below it."""
@@ -127,21 +120,19 @@ def from_outer(parents: Parents, known: Dict[int, _Made], node: int, make: Calla
 Level = Optional[Callable[[int], str]]
 
 
-def top_down(
-    tree: CallTree, above: int, names: Names, values: Iterable[Tuple[int, int]], level: Level, is_folded: bool
-) -> None:
-    """Adds (account, value) of a run below a node. An outer part that stacks share is walked once."""
+def top_down(tree: CallTree, names: Names, values: Iterable[Tuple[int, int]], level: Level, is_folded: bool) -> None:
+    """Adds (account, value) of a run. An outer part that stacks share is walked once."""
     profile = names.profile
     groups: Dict[str, List[Tuple[int, int]]] = defaultdict(list)
     for account, value in values:
         groups[level(account) if level else ""].append((account, value))
 
     def label_of(key: Union[int, FrameRun]) -> int:
-        return tree.label_of(key.name()) if isinstance(key, FrameRun) else tree.label_of(names.frame(key), key, names)
+        return tree.label_of(key.name() if isinstance(key, FrameRun) else names.frame(key))
 
     step_label = lru_cache(maxsize=None)(label_of)
     for text, members in sorted(groups.items()):
-        root = tree.add(above, tree.label_of(text)) if level else above
+        root = tree.add(ROOT, tree.label_of(text)) if level else ROOT
         children: Dict[int, int] = {}
         # The node of the tree at which the stack of each node of the trie ends; 0: not known.
         places = array("q", bytes(8 * len(profile.node_parent)))

@@ -6,7 +6,7 @@ import sys
 from importlib import import_module
 from typing import Any, Iterable, List, NamedTuple, Optional, Tuple
 
-from jmassif.analysis.aggregate import RANGE_VALUES, VALUES
+from jmassif.analysis.aggregate import VALUES
 from jmassif.analysis.moments import SelectionError
 from jmassif.attribution.views import WITHOUT_THREADS
 from jmassif.cli import common
@@ -46,9 +46,9 @@ PAGE = "page"  # for a browser
 _RANGE = ("from", "to")
 _TREE = ("snapshot", "threshold", "by", "fold")
 _TABLE = ("include", "exclude", "snapshot", "by", "fold")
-_FLAMES = ("threshold", *_TABLE, *_RANGE, "value")
+_FLAMES = ("threshold", *_TABLE, "value")
 _PAGE = ("include", "exclude", "source", "no-source", "overlay")
-_REPORT = ("threshold", *_TABLE, *_RANGE, "source", "no-source", "overlay", "segments", "sizes")
+_REPORT = ("threshold", *_TABLE, *_RANGE, "source", "no-source", "overlay", "segments")
 # Options that choose what is shown. The others work with every format.
 _CHOICES = (*_REPORT, "value", "pages")
 
@@ -71,11 +71,10 @@ FORMATS = {
     "text": Format("a report for a terminal", TEXT, _REPORT, BY, fold="internal"),
     "html": Format("a browser: one page", PAGE, _PAGE),
     "massif": Format("ms_print, massif-visualizer", TEXT, (*_TREE, "pages"), BY),
-    "json": Format("programs: the whole run, with a schema", LARGE, (*_TABLE, *_RANGE, "sizes", "overlay"), _TABLES),
+    "json": Format("programs: the whole run, with a schema", LARGE, (*_TABLE, "overlay"), _TABLES),
     "csv": Format("spreadsheets: a table, also over time", TEXT, _TABLE, _TABLES),
     # A flame graph as wide as a screen shows nothing smaller than 0.01 %.
-    "folded": Format("flamegraph.pl", TEXT, _FLAMES, BY, 0.01),
-    "speedscope": Format("speedscope", LARGE, _FLAMES, BY, 0.01),
+    "folded": Format("flamegraph.pl, speedscope", TEXT, _FLAMES, BY, 0.01),
     "pprof": Format("go tool pprof, Pyroscope, Parca", BINARY, ("include", "exclude", "snapshot")),
     "perfetto": Format("ui.perfetto.dev, chrome://tracing", LARGE, ("threshold", "by", "fold"), _TABLES),
     "memory-viz": Format(
@@ -84,21 +83,18 @@ FORMATS = {
 }
 EXPORTS = tuple(name for name in FORMATS if name not in ("text", "html"))
 
-# The functions below jmassif that write one process in a format, several processes, and a range over several, where they are not
-# export.FORMAT.write and none.
+# The functions below jmassif that write one process in a format, and several, where they are not export.FORMAT.write and none.
 _WRITERS = {
-    "text": ("render.text.write", "render.job.write", "render.ranges.write"),
-    "html": ("html.page.write", "html.page.write_several", ""),
-    "json": ("export.json.write", "export.json.write_job", "export.json.write_range"),
-    "folded": ("export.flames.write_folded", "", "export.flames.write_folded_range"),
-    "speedscope": ("export.flames.write_speedscope", "", "export.flames.write_speedscope_range"),
+    "text": ("render.text.write", "render.job.write"),
+    "html": ("html.page.write", "html.page.write_several"),
+    "json": ("export.json.write", "export.json.write_job"),
 }
 
 
-def writer(format_: str, is_of_several: bool = False, is_range: bool = False) -> Any:
+def writer(format_: str, is_of_several: bool = False) -> Any:
     """The function that writes a format, None if the format has one process alone. Imports its module, and no other's."""
-    functions = _WRITERS.get(format_, (f"export.{format_.replace('-', '_')}.write", "", ""))
-    module, _, name = functions[(1 + is_range) * is_of_several].rpartition(".")
+    functions = _WRITERS.get(format_, (f"export.{format_.replace('-', '_')}.write", ""))
+    module, _, name = functions[is_of_several].rpartition(".")
     return getattr(import_module(f"jmassif.{module}"), name) if name else None
 
 
@@ -158,7 +154,6 @@ def _add_selection(parser: Parser, is_export: bool) -> None:
     option("--from", dest="begin", type=non_empty, metavar="WHEN", help="compare two moments: this one [start]")
     option("--to", dest="end", type=non_empty, metavar="WHEN", help="with this one [end]")
     option("--by", choices=BY, metavar="WHAT", help=f"group by {', '.join(BY)}")
-    option("--sizes", action="store_true", help="sizes of blocks")
     option("--segments", metavar="[=N]", help="map device memory; =N: at the Nth failed allocation")
     parser.optional_values = ("--segments",)
     add_filters(parser)
@@ -168,9 +163,8 @@ def _add_selection(parser: Parser, is_export: bool) -> None:
     add_overlay(parser)
     option("--anonymous", action="store_true", help="remove user, host, paths, arguments, environment, source")
     # jm_print writes exports as well, and leaves these out of its help.
-    figure, pages = "figure of a stack in folded and speedscope", "count resident pages in massif, too"
-    values = list({**VALUES, **RANGE_VALUES})
-    option("--value", choices=values, metavar="WHAT", help=figure if is_export else argparse.SUPPRESS)
+    figure, pages = "figure of a stack in folded", "count resident pages in massif, too"
+    option("--value", choices=list(VALUES), metavar="WHAT", help=figure if is_export else argparse.SUPPRESS)
     option("--pages", action="store_true", help=pages if is_export else argparse.SUPPRESS)
 
 
@@ -178,8 +172,8 @@ def _add_selection(parser: Parser, is_export: bool) -> None:
 
 # Options that cannot be combined.
 _EXCLUSIVE = (
-    (_RANGE, ("snapshot", "segments", "sizes")),
-    (("segments",), ("sizes", "include", "exclude")),
+    (_RANGE, ("snapshot", "segments")),
+    (("segments",), ("include", "exclude")),
     (("anonymous",), ("source",)),
 )
 _OPTION_OF = {"begin": "from", "end": "to", "no_source": "no-source"}
@@ -189,9 +183,9 @@ def _check_options(arguments: argparse.Namespace) -> None:
     """Raises Problem for options that the format does not support, or that cannot be combined."""
     name, format_ = arguments.format, FORMATS[arguments.format]
 
-    def check(option: str, is_known: bool, supported: Iterable[str], of: str = f"by --format={name}") -> None:
+    def check(option: str, is_known: bool, supported: Iterable[str]) -> None:
         if not is_known:
-            raise Problem(f"--{option} is not supported {of} (supported: {', '.join(supported)})")
+            raise Problem(f"--{option} is not supported by --format={name} (supported: {', '.join(supported)})")
 
     given = [_OPTION_OF.get(key, key) for key, value in vars(arguments).items() if value not in (None, False, [])]
     for option in filter(_CHOICES.__contains__, given):
@@ -202,8 +196,6 @@ def _check_options(arguments: argparse.Namespace) -> None:
         if one and other:
             raise Problem(f"--{one} and --{other} cannot be combined: leave one out")
     check(f"by={arguments.by}", arguments.by in (None, *format_.by), format_.by)
-    values, of = (RANGE_VALUES, "with") if _range(arguments) else (VALUES, "without")
-    check(f"value={arguments.value}", arguments.value in (None, *values), values, f"{of} --from and --to")
     if arguments.by == "role" and _range(arguments):
         raise Problem("--by=role is not supported with --from and --to: the role of a tensor may change between them")
     if format_.content in (BINARY, LARGE) and not arguments.output and is_terminal(sys.stdout):
@@ -215,8 +207,8 @@ def _check_options(arguments: argparse.Namespace) -> None:
 
 def _check_number(arguments: argparse.Namespace, n_traces: int) -> None:
     """Raises Problem if there are several traces, and what is asked for is of one process."""
-    if n_traces > 1 and (arguments.sizes or not writer(arguments.format, True, bool(_range(arguments)))):
-        option = "--sizes" if arguments.sizes else f"--format={arguments.format}"
+    if n_traces > 1 and (_range(arguments) or not writer(arguments.format, True)):
+        option = "a range" if _range(arguments) else f"--format={arguments.format}"
         raise Problem(f"{option} is for one process: name one trace ({n_traces} are named)")
 
 
@@ -234,7 +226,7 @@ def _columns(arguments: argparse.Namespace) -> int:
         import shutil
 
         return shutil.get_terminal_size().columns
-    is_report = not (arguments.sizes or arguments.segments is not None or _range(arguments))
+    is_report = arguments.segments is None and not _range(arguments)
     return _PAGE_COLUMNS if is_report and not (arguments.all or arguments.stacks or arguments.by) else 0
 
 
@@ -250,9 +242,8 @@ def _view(arguments: argparse.Namespace, run_: Profile, name: str) -> View:
         width=max(_LEAST_WIDTH, min(_DEFAULT_WIDTH, (columns or _PAGE_COLUMNS) - _GRAPH_MARGIN)),
         fold=arguments.fold or format_.fold,
         source=None if arguments.no_source or arguments.anonymous else tuple(arguments.source or ()),
-        value=arguments.value or next(iter(RANGE_VALUES if _range(arguments) else VALUES)),
+        value=arguments.value or next(iter(VALUES)),
         range=_range(arguments),
-        sizes=arguments.sizes,
         segments=arguments.segments,
         with_pages=arguments.pages,
         is_brief=not arguments.all,
@@ -292,7 +283,7 @@ def _write(arguments: argparse.Namespace, names: List[str], runs: List[Profile])
     def view(run_: Profile) -> View:
         return _view(arguments, run_, name_of[id(run_)])
 
-    write = writer(arguments.format, len(runs) > 1, bool(_range(arguments)))
+    write = writer(arguments.format, len(runs) > 1)
     if len(runs) > 1:
         from jmassif.analysis.processes import join
 
@@ -331,7 +322,7 @@ def run(arguments: argparse.Namespace) -> int:
             read_assets()
         _write(arguments, names, _read(arguments, names, known))
     except SelectionError as error:
-        raise Problem(f"{names[0]}: {error}" if len(names) == 1 or not _range(arguments) else str(error))
+        raise Problem(f"{names[0]}: {error}")
     except FormatError as error:
         raise Problem(f"{shown_name(names[0])}: {error}")
     except OverflowError:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The Report as JSON, and with it the whole run: snapshots, accounts, stacks; of several processes their sum, or a range.
+"""The Report as JSON, and with it the whole run: snapshots, accounts, stacks; of several processes their sum.
 
 docs/reference.md says what the members are. Each record is an object of its fields, or of the members that _MEMBERS names; this
 module, run by itself, prints the schema. A run is written piece by piece, a row a line: a PyTorch run has half a million of
@@ -17,9 +17,7 @@ from jmassif.analysis.aggregate import VALUES, NamedUsage, by_name
 from jmassif.analysis.device_memory import Segment
 from jmassif.analysis.moments import Moment
 from jmassif.analysis.oom import Situation
-from jmassif.analysis.processes import MEASURES, Adjustments, Ended, JobMoment, Part, Processes, build_job_report, join
-from jmassif.analysis.range_diff import Instant, RangeRow, between
-from jmassif.analysis.sizes import SizeTables
+from jmassif.analysis.processes import MEASURES, Adjustments, Ended, JobMoment, Part, Processes, build_job_report
 from jmassif.analysis.summary import Ledger, Report, Usage, Whole, build_report, moment_of
 from jmassif.attribution.names import Names
 from jmassif.attribution.views import naming
@@ -38,7 +36,6 @@ VERSION = 1
 _MEMBERS: Mapping[Any, Sequence[str]] = {
     Ended: ("process", "at_peak", "ledger_peak", "outcome"),
     Exhaustion: ("time", "thread", "account", "api", "error", "bytes", "figures"),
-    Instant: ("name", "time"),
     JobMoment: ("time", "host", "device"),
     Mark: ("time", "text"),
     Moment: ("name", "time"),
@@ -86,32 +83,10 @@ class FailedLayout(NamedTuple):
     segments: List[Segment]
 
 
-class RangePartTables(NamedTuple):
-    process: Process
-    first: Moment
-    second: Moment
-    total: RangeRow
-    table: List[RangeRow]
-    lines: List[RangeRow]
-
-
-class RangeTables(NamedTuple):
-    by: str
-    first: Instant
-    second: Instant
-    total: RangeRow
-    table: List[RangeRow]
-    lines: List[RangeRow]
-    processes: List[Process]
-    parts: List[RangePartTables]
-
-
 class Rest(NamedTuple):
     """The members beside those of Head and Report."""
 
     layouts: List[FailedLayout]
-    range: RangeTables
-    sizes: SizeTables
     by: str
     table: List[NamedUsage]
     peaks: List[Peak]
@@ -191,10 +166,10 @@ def _schema_of(type_: Any) -> Dict[str, Any]:
     return {"type": "array", "items": items, "additionalItems": False, "minItems": len(items)}
 
 
-FILES = {"jmassif": (Head, Report, Rest), "jmassif-job": (Head, Job), "jmassif-range": (Head, RangeTables)}
+FILES = {"jmassif": (Head, Report, Rest), "jmassif-job": (Head, Job)}
 
 
-def merged_schema(title: str, parts: Sequence[Any], optional: Sequence[str] = ()) -> Dict[str, Any]:
+def merged_schema(title: str, parts: Sequence[Any]) -> Dict[str, Any]:
     """JSON Schema (draft 7) of an object with the members of several records."""
     members = {name: each for part in parts for name, each in _record(part)["properties"].items()}
     return {
@@ -202,14 +177,14 @@ def merged_schema(title: str, parts: Sequence[Any], optional: Sequence[str] = ()
         "title": title,
         "type": "object",
         "properties": members,
-        "required": [name for name in members if name not in optional],
+        "required": list(members),
         "additionalProperties": False,
     }
 
 
 def schema(format_: str = "jmassif") -> Dict[str, Any]:
     """Of a file, by its member `format`."""
-    return merged_schema(f"{format_}, version {VERSION}", FILES[format_], ("range", "sizes"))
+    return merged_schema(f"{format_}, version {VERSION}", FILES[format_])
 
 
 # ---- writing ---------------------------------------------------------------------------------
@@ -266,19 +241,6 @@ def _report(report: Report) -> Iterator[str]:
         yield _member(name, value, report.wholes if name in _WITH_SHARES else ())
 
 
-def _range(job: Processes, view: View) -> RangeTables:
-    assert view.range is not None
-    found = between(job, *view.range)
-    is_folded = view.fold != "none"
-    parts = []
-    for part in found.parts:
-        first, second = (at._replace(time=at.time + part.process.offset) for at in (part.first, part.second))
-        tables = part.rows(view.by, is_folded), part.rows("line")
-        parts.append(RangePartTables(part.process, first, second, part.total, *tables))
-    tables = found.rows(view.by, is_folded), found.rows("line")
-    return RangeTables(view.by, found.first, found.second, found.total, *tables, job.members, parts)
-
-
 def _accounts(profile: Profile, at: Moment) -> Iterator[Sequence[Any]]:
     lifetime = profile.lifetime()
     for account, (node, kind, owner) in enumerate(profile.accounts):
@@ -315,10 +277,6 @@ def write(profile: Profile, view: View) -> Iterator[str]:
     yield _text(Head("jmassif"))[:-1]
     yield from _report(report)
     yield from _rows("layouts", (FailedLayout(number, layout.segments) for number, layout in report.failed_layouts()))
-    if view.range is not None:
-        yield _member("range", _range(join([("", profile)]), view))
-    if view.sizes:
-        yield _member("sizes", report.sizes(report.at))
     yield _member("by", view.by)
     yield from _rows("table", by_name(profile, at.composition, naming(profile, names, view.by, view.fold != "none")))
     yield from _events(profile)
@@ -349,11 +307,6 @@ def write_job(job: Processes, view_of: Callable[[Profile], View], is_each: bool 
         {name: [getattr(row, name) for row in job.timeline()] for name in _MEMBERS[JobMoment]},
     )
     yield json.dumps({**data(Head("jmassif-job")), **data(found)})
-
-
-def write_range(job: Processes, view_of: Callable[[Profile], View], is_each: bool = False) -> Iterator[str]:
-    """Raises SelectionError."""
-    yield json.dumps({**data(Head("jmassif-range")), **data(_range(job, view_of(job.members[0].profile)))})
 
 
 if __name__ == "__main__":

@@ -6,19 +6,20 @@ from typing import Callable, Iterator, List, NamedTuple, Sequence, Tuple
 
 from jmassif.analysis.oom import ALARM, NOTE, WARNING
 from jmassif.analysis.processes import Ended, JobMoment, JobReport, Processes, build_job_report
-from jmassif.model.process_tree import Process
+from jmassif.model.process_tree import FORKED, REPLACED, Process
 from jmassif.model.run import Profile
 from jmassif.model.run_info import short_command
 from jmassif.render import layout, text as report
 from jmassif.render.graph import Point, graph
 from jmassif.render.layout import HEADING, PAGE, WIDE, Column, Line, Lines, Table, heading, paragraph
 from jmassif.render.owners import LEAST_OWNER, groups_table
-from jmassif.render.ranges import command_of
+from jmassif.render.lines import cut
 from jmassif.render.summary import ending, growth_text, missing, request, whole_percent
 from jmassif.render.view import View
 from jmassif.units import moment, printable, size
 
 _MOST_COMMAND = 60
+_HOW = {FORKED: "fork: ", REPLACED: "exec: "}
 _MOST_NAME = 30
 _MOST_ROWS = 12
 _LEAST_ROOM = 40  # for the largest process
@@ -144,6 +145,12 @@ def _notes(made: JobReport) -> Lines:
     return [""] + paragraph(" ".join(sentences)) if sentences else []
 
 
+def _command(process: Process) -> str:
+    """With its relation to its parent, below which it is indented."""
+    command = cut(printable(process.command or process.name), _MOST_COMMAND)
+    return f"{'  ' * process.depth}{_HOW.get(process.relation, '')}{command}"
+
+
 def _table(made: JobReport, is_brief: bool) -> Lines:
     """Each process at the peak of the sum, and the peak of its own ledger."""
     job, at, measure = made.job, made.job.main_peak, made.job.measures[-1]
@@ -165,7 +172,7 @@ def _table(made: JobReport, is_brief: bool) -> Lines:
         cells = [moment(each.process.begin, "ms"), moment(each.process.end, "ms")]
         cells += [size(part.on(space)) if part else "-" for space in spaces]
         how = ending(each.outcome).partition(":")[0]
-        command = command_of(each.process, _MOST_COMMAND) + ("" if how == "exit status 0" else f" ({how})")
+        command = _command(each.process) + ("" if how == "exit status 0" else f" ({how})")
         cells = [str(each.process.pid or "?"), *([] if job.no_clock else cells), size(each.ledger_peak), command]
         lines += [table.row(*cells)] if each in shown else []
     if len(shown) < len(ranked):

@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Memory by line, by size of block, and by call stack."""
+"""Memory by line, and by call stack."""
 
-from bisect import bisect_right
 from typing import Callable, Iterator, List, Optional, Sequence, Tuple
 
 from jmassif.analysis.aggregate import Usage
 from jmassif.analysis.calltree import ROOT, BottomUp, Shape
 from jmassif.analysis.lines import LineRow, LineTable, LineUsage
-from jmassif.analysis.moments import Moment, select
+from jmassif.analysis.moments import Moment
 from jmassif.analysis.sizes import Histogram
 from jmassif.analysis.summary import Report
 from jmassif.attribution.names import Names
@@ -154,52 +153,6 @@ def write_lines(report: Report, view: View) -> Lines:
 
 
 # ---- sizes of blocks -------------------------------------------------------------------------
-# A histogram, and tables by owner.
-
-_BAR = 24
-_MAX_OWNER = 40
-# The columns of a table by owner: blocks below that size.
-_LIMITS = (64, 512, 4 << 10, 32 << 10, 256 << 10, 2 << 20, 16 << 20)
-_HEADS = ("< 64 B", "< 512 B", "< 4 KiB", "< 32 KiB", "< 256 KiB", "< 2 MiB", "< 16 MiB")
-
-_HISTOGRAM = Table(
-    Column("", 22, align="<"),
-    Column("held", 10),
-    Column("bytes", 11),
-    Column("", gap=2, width=_BAR, align="<"),
-    Column("in all", 12),
-    Column("bytes", 11),
-    Column("", gap=2),
-)
-
-
-def _histogram(held: Histogram, asked: Histogram) -> Lines:
-    def cells(of: Histogram, n_bits: int) -> Tuple[str, str, str]:
-        blocks, n_bytes = next((each[2:] for each in of.classes if each.most.bit_length() == n_bits), (0, 0))
-        bar = "#" * max(1, round(_BAR * blocks / max(each.blocks for each in of.classes))) if blocks else ""
-        return f"{blocks:,}", size(n_bytes), bar
-
-    classes = [each.most.bit_length() for each in held.classes + asked.classes]
-    lines = [_HISTOGRAM.head]
-    for n_bits in range(min(classes, default=0), max(classes, default=0) + 1):
-        label = f"{n_bits} B" if n_bits < 2 else f"{size(1 << n_bits >> 1)} to {size(1 << n_bits)}"
-        lines.append(_HISTOGRAM.row(label, *cells(held, n_bits), *cells(asked, n_bits)))
-    sums = [f"{held.blocks:,}", size(held.bytes), "", f"{asked.blocks:,}", size(asked.bytes), ""]
-    return lines + [_HISTOGRAM.sum("all", *sums)]
-
-
-def _by_owner(rows: Sequence[Tuple[str, Histogram]], sum_: Histogram) -> Lines:
-    width = min(_MAX_OWNER, max([12] + [len(name) + 1 for name, _ in rows]))
-    columns = [Column(head, 11) for head in _HEADS] + [Column("larger", 9), Column("blocks", 12), Column("mean", 11)]
-    table = Table(Column("", width, align="<"), *columns)
-
-    def cells(name: str, of: Histogram) -> List[str]:
-        found = [0] * (len(_LIMITS) + 1)
-        for each in of.classes:
-            found[bisect_right(_LIMITS, each.most)] += each.blocks
-        return [name, *(f"{n:,}" if n else "-" for n in found), f"{of.blocks:,}", size(of.mean)]
-
-    return [table.head, *(table.row(*cells(*row)) for row in rows), table.sum(*cells("all", sum_))]
 
 
 def how_exact(report: Report, held: Histogram, asked: Histogram) -> str:
@@ -210,23 +163,6 @@ def how_exact(report: Report, held: Histogram, asked: Histogram) -> str:
         f" {percent(asked.blocks_by_mean, asked.blocks)} count with the mean size of their place (a stack): they have no records."
     )
     return text + ("" if report.run.manifest.get("option.large") == "0" else " Recorded with --large=0 all have.")
-
-
-def write_sizes(report: Report, view: View) -> Lines:
-    """Raises moments.SelectionError."""
-    at = select(report.profile, view.selector or "peak")
-    by = report.sizes(at)
-    lines = heading(f"Sizes of blocks: at {at.name} ({moment(at.time, report.run.time_unit)}), and in the whole run")
-    lines += paragraph(how_exact(report, by.held, by.asked)) + [""] + _histogram(by.held, by.asked)
-    tables = (
-        (f"at {at.name}", [(row.name, row.held) for row in by.owners], by.held),
-        ("in the whole run", [(row.name, row.asked) for row in by.owners], by.asked),
-    )
-    for when, rows, sum_ in tables:
-        if sum_.blocks:
-            lines += heading(f"Blocks by size and owner, {when}")
-            lines += _by_owner([row for row in rows if row[1].blocks], sum_)
-    return lines
 
 
 # ---- stacks ----

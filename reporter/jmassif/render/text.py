@@ -27,7 +27,7 @@ from jmassif.render.layout import (
     paragraph,
     wrapped,
 )
-from jmassif.render.lines import lines_section, trees, write_lines, write_sizes
+from jmassif.render.lines import lines_section, trees, write_lines
 from jmassif.render.sources import sources_of
 from jmassif.render.summary import filtered, findings, other_moment, remarks, verdict
 from jmassif.render.view import View
@@ -135,8 +135,6 @@ def _sections(report: Report, view: View) -> Iterator[Section]:
 
 def _in_its_place(report: Report, view: View) -> Lines:
     """The report that the user asked for instead; empty: none."""
-    if view.sizes:
-        return write_sizes(report, view)
     if view.by in LINE_VIEWS:
         return write_lines(report, view)
     return failures.write_segments(report, view) if view.segments is not None else []
@@ -146,10 +144,9 @@ def write(profile: Profile, view: View, room: int = TWO_SCREENS) -> Iterator[str
     """The report's lines, as a rule no more than `room` if it is to be brief. Raises moments.SelectionError."""
     names = Names(profile)
     if view.range is not None:
-        from jmassif.analysis.processes import join
         from jmassif.render.ranges import write_range
 
-        other = write_range(join([("", profile)]), view)
+        other = write_range(profile, view)
     else:
         report = build_report(profile, moment_of(profile, names, view.selector), names)
         other = _in_its_place(report, view)
