@@ -21,10 +21,10 @@ _PATIENCE_SECONDS = 60
 class Terminal:
     """tmux with one window, in which `jmassif top` runs."""
 
-    def __init__(self, directory: Path, *arguments: str, term: str = "", fed: str = "") -> None:
+    def __init__(self, directory: Path, *arguments: str, term: str = "") -> None:
         self._tmux = ["tmux", "-f", "/dev/null", "-S", str(directory / "tmux.socket")]
         top = map(shlex.quote, command("top"))
-        words = " ".join([fed] + [f"TERM={term}"] * bool(term) + [*top, *arguments])
+        words = " ".join([f"TERM={term}"] * bool(term) + [*top, *arguments])
         self._do("new-session", "-d", "-x", "80", "-y", "24", f"{words}; echo status $?; sleep 1000")
 
     def _do(self, *words: str) -> str:
@@ -58,8 +58,8 @@ def fixture_terminal(tmp_path: Path) -> Iterator[Any]:
         pytest.skip("tmux is not installed")
     opened: List[Terminal] = []
 
-    def open_terminal(*arguments: str, term: str = "", fed: str = "") -> Terminal:
-        opened.append(Terminal(tmp_path, *arguments, term=term, fed=fed))
+    def open_terminal(*arguments: str, term: str = "") -> Terminal:
+        opened.append(Terminal(tmp_path, *arguments, term=term))
         return opened[-1]
 
     yield open_terminal
@@ -120,13 +120,6 @@ def test_an_interrupt_leaves_the_terminal_as_it_was(path: Path, terminal: Any) -
     screen.wait(lambda text: "LADDER" in text)
     screen.keys("C-c")
     assert screen.wait(lambda text: "status" in text and "LADDER" not in text).strip().startswith("status 0")
-
-
-def test_a_trace_on_standard_input_leaves_the_keys_to_the_terminal(path: Path, terminal: Any) -> None:
-    screen = terminal("-", fed=f"(cat {path}; sleep 1000) |")
-    screen.wait(lambda text: "exit status 0" in text)
-    screen.keys("q")
-    screen.wait(lambda text: "LADDER" not in text)
 
 
 @pytest.mark.parametrize("term", ["dumb", "no-such-terminal"])

@@ -10,9 +10,8 @@ import webbrowser
 
 from jmassif.cli import common
 from jmassif.cli.common import Parser, Problem
-from jmassif.cli.options import add_traces, non_empty, number, shown_name, traces_of
+from jmassif.cli.options import add_traces, non_empty, number, traces_of
 from jmassif.cli.terminal import Working
-from jmassif.reader.input import STDIN
 from jmassif.reader.tokens import TraceError
 from jmassif.render.view import FormatError
 from jmassif.units import count
@@ -42,9 +41,6 @@ def run(arguments: argparse.Namespace) -> int:
     from jmassif.serve.server import Library, Server
 
     names = traces_of(arguments)
-    for name in names:
-        if name == STDIN or (os.path.exists(name) and not os.path.isfile(name)):
-            raise Problem(f"{shown_name(name)}: is not a file, which the page needs (jmassif top follows pipes)")
     try:
         read_assets()
         with Working(f"reading {count(len(names), 'trace')}"):
@@ -52,7 +48,7 @@ def run(arguments: argparse.Namespace) -> int:
     except FormatError as error:
         raise Problem(str(error))
     except TraceError as error:
-        name = next((name for name in names if not os.path.exists(name)), names[0])
+        name = next((name for name in names if not os.path.isfile(name)), names[0])
         raise Problem(f"{name}: {error}")
     except OverflowError:
         raise Problem(f"{names[0]}: a sum is beyond 64 bits")

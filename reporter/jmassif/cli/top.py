@@ -14,10 +14,9 @@ from typing import Any, Dict, List, Optional, Sequence
 
 from jmassif.cli import common
 from jmassif.cli.common import Parser, Problem
-from jmassif.cli.options import add_traces, number, shown_name, traces_of
+from jmassif.cli.options import add_traces, number, traces_of
 from jmassif.cli.terminal import coloured, is_terminal, wants_colour
 from jmassif.live.run import ORDERS, Family, LiveRun
-from jmassif.reader.input import STDIN
 from jmassif.reader.tokens import TraceError
 from jmassif.render import layout as roles
 from jmassif.render.graph import timeline_points
@@ -106,20 +105,20 @@ class Watching:
 # ---- the command ------------------------------------------------------------------------------
 
 _EPILOG = """\
-Traces of children that appear beside a TRACE are followed too, and a pipe to its
-end. A finished trace is shown as it was at its end.
+Traces of children that appear beside a TRACE are followed too. A finished trace
+is shown as it was at its end.
 
 keys: q quit, p pause, s sort, tab next process, up and down scroll, ? help
 
 examples:
   jmassif top jmassif.out.4711
-  ssh board cat jmassif.fifo | jmassif top -"""
+  ssh -t board jmassif top jmassif.out.4711"""
 
 
 def build_parser(prog: str) -> Parser:
     parser = Parser(prog, "Follow runs while they are recorded.", _EPILOG, "[OPTION]... [TRACE]...")
     option = parser.add_argument
-    add_traces(parser, "traces that are being written; - is standard input [the newest]")
+    add_traces(parser, "traces that are being written [the newest]")
     option("--once", action="store_true", help="print one frame and end")
     option("--sort", choices=ORDERS, default="held", metavar="ORDER", help=f"of the lines: {', '.join(ORDERS)} [held]")
     option("--interval", type=number(0.1, 3600), default=0.5, metavar="SECONDS", help="time between two looks [0.5]")
@@ -127,11 +126,7 @@ def build_parser(prog: str) -> Parser:
 
 
 def _print_once(watching: Watching) -> None:
-    """All that there is; of a pipe what comes until its end."""
     watching.family.settle()
-    while any(run.follower.fileno() is not None for run in watching.family.runs):
-        time.sleep(0.05)
-        watching.family.settle()
     lines = frame(watching.screen(), *shutil.get_terminal_size())
     common.write(coloured(lines) if wants_colour("auto", sys.stdout) else lines, None)
 
@@ -172,7 +167,7 @@ _BITE_SECONDS = 0.2  # the longest that keys wait for reading
 
 
 def _follow(window: Any, watching: Watching, seconds: float) -> None:
-    """Draw until a key quits or the terminal goes away; look every so many seconds, and when a pipe has something."""
+    """Draw until a key quits or the terminal goes away; look every so many seconds."""
     attributes = _attributes()
     window.timeout(0)
     window.keypad(True)
@@ -181,11 +176,10 @@ def _follow(window: Any, watching: Watching, seconds: float) -> None:
     while True:
         height, width = window.getmaxyx()
         _put(window, draw(watching.screen(), width, height), attributes)
-        pipes = [run.follower.fileno() for run in watching.family.runs]
-        ready = select.select([0] + [pipe for pipe in pipes if pipe is not None], [], [], seconds)[0]
+        ready = select.select([0], [], [], seconds)[0]
         watching.family.poll(_BITE_SECONDS)
         keys = _keys(window)
-        is_gone = 0 in ready and not keys and not os.isatty(0)
+        is_gone = ready and not keys and not os.isatty(0)
         if is_gone or not all(map(watching.press, keys)):
             return
 
@@ -195,11 +189,8 @@ def _show(watching: Watching, seconds: float) -> None:
         raise Problem("standard output is not a terminal to draw on: --once prints one frame")
     if not curses:
         raise Problem("this Python has no curses: --once prints one frame")
-    if not os.isatty(0):  # it is the trace, and keys come from the terminal
-        try:
-            os.dup2(os.open("/dev/tty", os.O_RDWR), 0)
-        except OSError:
-            raise Problem("there is no terminal to take keys from: --once prints one frame")
+    if not os.isatty(0):
+        raise Problem("there is no terminal to take keys from: --once prints one frame")
     locale.setlocale(locale.LC_ALL, "")
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda *_: sys.exit(0))
@@ -213,8 +204,6 @@ def _show(watching: Watching, seconds: float) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     names = traces_of(arguments)
-    if STDIN in names and sys.stdin is not None and sys.stdin.isatty():
-        raise Problem("standard input is the terminal: give it a trace, as in: ssh board cat FIFO | jmassif top -")
     try:
         watching = Watching(Family(names), arguments.sort)
         if arguments.once:
@@ -222,6 +211,6 @@ def run(arguments: argparse.Namespace) -> int:
         else:
             _show(watching, arguments.interval)
     except TraceError as error:
-        name = next((name for name in names if not os.path.exists(name) and name != STDIN), names[0])
-        raise Problem(f"{shown_name(name)}: {error}")
+        name = next((name for name in names if not os.path.isfile(name)), names[0])
+        raise Problem(f"{name}: {error}")
     return 0

@@ -31,7 +31,7 @@ from jmassif.model.run import Profile
 from jmassif.model.run_info import ending, is_pytorch
 from jmassif.reader.builder import Builder
 from jmassif.reader.follow import Follower
-from jmassif.reader.input import STDIN, is_of_this_machine, process_is_there
+from jmassif.reader.input import is_of_this_machine, process_is_there
 from jmassif.reader.tokens import Handler, TraceError
 from jmassif.units import printable, size
 
@@ -330,17 +330,13 @@ class LiveRun(Followed):
         if not self.follower.has_begun:
             return "waiting for the trace"
         if not self.follower.is_all:
-            return f"reading, {100 * self.follower.share_read:.0f} %" if self.follower.fileno() is None else "reading"
+            return f"reading, {100 * self.follower.share_read:.0f} %"
         is_here = is_of_this_machine(profile.manifest) and "process" in profile.manifest
-        if is_here and not process_is_there(profile.manifest):
-            return "killed (no end record)"
-        if self.follower.is_over:
-            return "cut off: the pipe has ended"
-        return "running"
+        return "killed (no end record)" if is_here and not process_is_there(profile.manifest) else "running"
 
     @property
     def is_running(self) -> bool:
-        return self.state in ("running", "reading", "waiting for the trace")
+        return self.state in ("running", "waiting for the trace")
 
     @property
     def command(self) -> str:
@@ -419,7 +415,7 @@ class Family:
         self.lost: List[str] = []  # runs that cannot be followed any further, with the reason
         self.n_left_out = 0
         self._candidates: List[LiveRun] = []
-        self._known: Set[str] = {os.path.realpath(name) for name in names if name != STDIN}
+        self._known: Set[str] = {os.path.realpath(name) for name in names}
         self._next_look = 0.0
 
     def poll(self, seconds: float) -> None:
@@ -477,7 +473,7 @@ class Family:
     def _beside(self, run: LiveRun) -> List[str]:
         """New files that may be traces of a run's children."""
         directory, name = os.path.split(run.name)
-        if run.name == STDIN or not run.pid or str(run.pid) not in name:
+        if not run.pid or str(run.pid) not in name:
             return []
         first, last = name.split(str(run.pid), 1)
         pattern = re.compile(rf"{re.escape(first)}\d+{re.escape(last)}(\.\d+)*")

@@ -23,8 +23,6 @@ from jmassif.units import printable
 
 VERSION = 4
 MAGIC = b"jmassif-trace "
-CUT_AT_ONCE = "is cut off inside its first line: nothing was recorded"
-EMPTY = "is empty: nothing was recorded; did the program start?"
 # A recorder's longest lines are stacks, of half a megabyte at most.
 MOST_LINE_BYTES = 16 << 20
 # No line of the header, and no other tool's first line that we want to recognise, is longer.
@@ -204,10 +202,10 @@ def _check_version(line: bytes) -> None:
     if line == MAGIC + b"%d\n" % VERSION:
         return
     if not line:
-        raise TraceError(EMPTY)
+        raise TraceError("is empty: nothing was recorded; did the program start?")
     version = re.fullmatch(re.escape(MAGIC) + rb"(\d{1,9})(\n?)", line)
     if (MAGIC.startswith(line) or version) and not line.endswith(b"\n"):
-        raise TraceError(CUT_AT_ONCE)
+        raise TraceError("is cut off inside its first line: nothing was recorded")
     if version:
         raise TraceError(
             f"line 1: trace format version {int(version.group(1))}, and this jmassif reads version {VERSION}:"
