@@ -19,7 +19,7 @@ class Profile(model.Profile):
 
     @staticmethod
     def load(path: "Union[str, os.PathLike[str]]") -> "Profile":
-        """Reads the trace at `path`, which may be compressed with gzip or zstd; "-" is standard input.
+        """Reads the trace at `path`, which may be compressed with gzip; "-" is standard input.
 
         A trace that ends early, because the program was killed or still runs, is read as far as it goes: see `is_complete`
         and `truncation`. Raises jmassif.TraceError, with a text of one line, for a file that is not a trace, damaged or unreadable.

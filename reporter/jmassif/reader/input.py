@@ -1,9 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The sources of traces: files, also compressed ones, and standard input.
-
-The first bytes of a file say how it is compressed, not its name. gzip comes with Python; zstd does from Python 3.14 on, and the
-program zstd stands in for it before.
-"""
+"""The sources of traces: files, compressed with gzip or not, and standard input. The first bytes of a file say so, not its name."""
 
 import contextlib
 import errno
@@ -12,14 +8,13 @@ import io
 import os
 import sys
 import zlib
-from typing import IO, Any, BinaryIO, Callable, Dict, Iterator, List, Mapping, Optional, Sequence
+from typing import Any, BinaryIO, Callable, Dict, Iterator, List, Mapping, Optional, Sequence
 
 
 # The name that stands for standard input.
 STDIN = "-"
 
 _GZIP = b"\x1f\x8b"
-_ZSTD = b"\x28\xb5\x2f\xfd"
 _CHUNK_BYTES = 1 << 18
 # Traces pack to a tenth, or a thirtieth where they repeat themselves.
 _MOST_TIMES = 64
@@ -32,32 +27,6 @@ Progress = Callable[[int, Optional[int]], None]
 def _failed(reason: str) -> OSError:
     """An error with a reason in words, as the system's errors have."""
     return OSError(errno.EIO, reason)
-
-
-class _Zstd:
-    """The unpacked bytes of a file, from the program zstd."""
-
-    def __init__(self, packed: IO[bytes]) -> None:
-        import subprocess
-
-        pipe = subprocess.PIPE
-        try:
-            self._process = subprocess.Popen(["zstd", "-dcq"], stdin=packed, stdout=pipe, stderr=pipe)
-        except OSError:
-            raise _failed("it is compressed with zstd: install the program zstd, or unpack it")
-
-    def readinto(self, buffer: Any) -> int:
-        assert self._process.stdout and self._process.stderr
-        n: int = self._process.stdout.readinto(buffer)  # type: ignore[attr-defined]
-        if not n:
-            said = self._process.stderr.read().decode("utf-8", "replace").strip()
-            if self._process.wait() != 0:
-                raise _failed(f"its compressed data are damaged or cut off ({said[:200] or 'zstd failed'})")
-        return n
-
-    def close(self) -> None:
-        with self._process:
-            self._process.kill()
 
 
 class _Source(io.RawIOBase):
@@ -104,27 +73,11 @@ def open_input(name: str, progress: Optional[Progress] = None) -> Iterator[Binar
     """The bytes of the file `name`, unpacked; of standard input where it is "-". Raises OSError, also while it is read."""
     if name == STDIN and sys.stdin is None:
         raise OSError(errno.EBADF, os.strerror(errno.EBADF))
-    with contextlib.ExitStack() as stack:
-        is_file = name != STDIN
-        packed: Any = stack.enter_context(io.open(name if is_file else sys.stdin.fileno(), "rb", closefd=is_file))
-        unpacked, beginning = packed, packed.peek(4)
-        if beginning.startswith(_GZIP):
-            unpacked = gzip.GzipFile(fileobj=packed)
-        elif beginning.startswith(_ZSTD):
-            try:
-                from compression import zstd  # type: ignore[import]
-
-                unpacked = zstd.ZstdFile(packed)
-            except ImportError:
-                import shutil
-                import tempfile
-
-                # The program reads a file from its start, and not what is buffered here.
-                copy = stack.enter_context(tempfile.TemporaryFile(buffering=0))
-                shutil.copyfileobj(packed, copy, _CHUNK_BYTES)
-                copy.seek(0)
-                unpacked, packed = _Zstd(copy), copy
-        yield stack.enter_context(io.BufferedReader(_Source(unpacked, packed, progress), _CHUNK_BYTES))
+    is_file = name != STDIN
+    with io.open(name if is_file else sys.stdin.fileno(), "rb", closefd=is_file) as packed:
+        unpacked: Any = gzip.GzipFile(fileobj=packed) if packed.peek(4).startswith(_GZIP) else packed
+        with io.BufferedReader(_Source(unpacked, packed, progress), _CHUNK_BYTES) as stream:
+            yield stream
 
 
 def without_repeats(names: Sequence[str]) -> List[str]:
