@@ -236,7 +236,7 @@ def test_names_of_a_trace_are_text_whatever_they_hold(tmp_path: Path) -> None:
     assert segment["blocks"][0]["frames"] == [{"filename": f"/p/{told}.py", "line": 3, "name": told}]
 
 
-@pytest.mark.parametrize("moment", ["peak-device", "2", "last"])
+@pytest.mark.parametrize("moment", ["peak-device", "63", "last"])
 def test_a_recorded_run_has_the_totals_of_its_snapshots(moment: str, tmp_path: Path) -> None:
     """docs/examples/train.py on the simulated Jetson: the totals are the recorder's."""
     content = gzip.decompress((ROOT / "tests" / "data" / "small.jmassif.gz").read_bytes())
@@ -249,7 +249,7 @@ def test_a_recorded_run_has_the_totals_of_its_snapshots(moment: str, tmp_path: P
     if moment == "peak-device":
         held = profile.peak_composition("device")
     else:
-        held = profile.composition(-1 + len(profile.snapshots) if moment == "last" else 1)
+        held = profile.composition(-1 + len(profile.snapshots) if moment == "last" else 62)
     by_owner: Dict[str, int] = {}
     for account, (n_bytes, _) in held.items():
         if profile.accounts[account].kind in set(DEVICE_KINDS) - {"driver", "array", "pool"}:
@@ -261,26 +261,13 @@ def test_a_recorded_run_has_the_totals_of_its_snapshots(moment: str, tmp_path: P
 # ---- nothing to show -----------------------------------------------------------------------------
 
 
-def test_an_empty_file_comes_with_a_warning_and_no_error(tmp_path: Path) -> None:
+def test_nothing_to_show_is_one_line(tmp_path: Path) -> None:
     trace = Trace(time_unit="ms", memory="discrete")
     trace.snapshot(2, "time", {trace.account("heap", "app", ["main (a.c:5)"]): (MIB, 1)})
     array = trace.account("array", "app", ["main (a.c:5)"])
     trace.block(3, 0x99, 7 * MIB, array)
     trace.snapshot(4, "time", {array: (7 * MIB, 1)})
     trace.lines.append("Z 9 exit 0")
-    out = tmp_path / "snapshot.pickle"
-    done = jm_print("--format=memory-viz", "--snapshot=1", "-o", out, trace.save(tmp_path))
-    assert (done.status, done.out, done.err.count("\n")) == (0, "", 1)
+    done = jm_print("--format=memory-viz", "--snapshot=1", "-o", tmp_path / "out", trace.save(tmp_path))
+    assert (done.status, done.out, done.err.count("\n")) == (2, "", 1) and not (tmp_path / "out").exists()
     assert "no device memory has an address at snapshot 1" in done.err
-    snapshot = read(out.read_bytes())
-    assert not snapshot["segments"] and not snapshot["device_traces"][0]
-
-
-def test_an_export_with_something_in_it_says_nothing(tmp_path: Path) -> None:
-    trace, cache, tensor = new_trace()
-    trace.block(1, BASE, 2 * MIB, cache)
-    trace.block(2, BASE, MIB, tensor)
-    trace.snapshot(2, "exit", {cache: (MIB, 1), tensor: (MIB, 1)})
-    trace.lines.append("Z 3 exit 0")
-    done = jm_print("--format=memory-viz", "-o", tmp_path / "out", trace.save(tmp_path))
-    assert (done.status, done.err) == (0, "")

@@ -18,7 +18,7 @@ from jmassif.render.view import FormatError
 from jmassif.units import QuantityError, count, parse_bytes, printable
 
 _HTML = "html"
-_FORMATS = ("text", "markdown", "json", "csv", _HTML)
+_FORMATS = ("text", "markdown", "json", _HTML)
 _FOR_PEOPLE = ("text", "markdown")
 
 _DEFAULT_VIEWS = ["owner", "library", SCOPE]
@@ -188,8 +188,7 @@ def _write(arguments: argparse.Namespace, found: Difference, stacks: Optional[St
     else:
         from jmassif.export import diff_data
 
-        lines = diff_data.write_json(found) if arguments.format == "json" else diff_data.write_csv(found)
-        common.write(lines, arguments.output)
+        common.write(diff_data.write_json(found), arguments.output)
 
 
 def run(arguments: argparse.Namespace) -> int:

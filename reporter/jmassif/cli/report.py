@@ -302,12 +302,6 @@ def _write(arguments: argparse.Namespace, names: List[str], runs: List[Profile])
         common.show(fitted(lines, _columns(arguments)), arguments.output, arguments.color, arguments.pager)
     else:
         common.write(lines, arguments.output)
-    if arguments.format == "memory-viz":
-        from jmassif.export.memory_viz import remark
-
-        text = remark(runs[0], view(runs[0]))
-        if text:
-            common.warn(f"{shown_name(names[0])}: {text}")
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A difference as JSON and CSV (fields: docs/reference.md). Sizes are bytes."""
+"""A difference as JSON (fields: docs/reference.md). Sizes are bytes."""
 
 import json
 from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence
@@ -7,7 +7,6 @@ from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence
 from jmassif.analysis.aggregate import Usage
 from jmassif.analysis.compare import Difference, DifferenceRow as Row, View
 from jmassif.analysis.ladder import Ladder
-from jmassif.export.csv import line
 from jmassif.export.json import data
 from jmassif.model.run_info import label
 
@@ -117,26 +116,3 @@ def as_json(difference: Difference) -> Dict[str, Any]:
 def write_json(difference: Difference) -> Iterator[str]:
     """One object, pure ASCII."""
     yield json.dumps(as_json(difference), indent=1)
-
-
-_HEAD = (
-    "view,row,name,inside,in_total,column,runs,host_bytes,device_bytes,bytes,number,"
-    "host_change,device_change,change,number_change,beyond_noise"
-)
-
-
-def write_csv(difference: Difference) -> Iterator[str]:
-    """A line a row and column, so that a spreadsheet can pivot it; RFC 4180 but for the ends of lines."""
-    yield _HEAD
-    for view in difference.views:
-        rows = [("part", row) for row in view.rows]
-        rows += [(name, row) for name, row in view._asdict().items() if isinstance(row, Row)]
-        for name, row in rows:
-            key = row.key
-            for column, cell in zip(difference.columns, row.cells):
-                yield line(
-                    [view.by, name, key.name, " > ".join(key.inside), int(key.is_counted)]
-                    + [column.label, len(column.runs)]
-                    + [n for u in cell[:2] for n in (u.host_bytes, u.device_bytes, u.bytes, u.blocks)]
-                    + [None if cell.is_beyond_noise is None else int(cell.is_beyond_noise)]
-                )

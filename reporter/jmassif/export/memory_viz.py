@@ -102,6 +102,11 @@ def write(profile: Profile, view: View) -> Iterator[bytes]:
             f"it is not known where tensors lie in segments at {history.at.name}: record with PyTorch 1.10 or later,"
             " and its native allocator"
         )
+    if not (history.layout.segments or history.steps):
+        raise FormatError(
+            f"no device memory has an address at {history.at.name}; name another moment, or the trace of the process that"
+            " uses CUDA"
+        )
     made = _Dictionaries(profile, view.by)
     snapshot = {
         "segments": [made.segment(segment) for segment in history.layout.segments],
@@ -109,14 +114,3 @@ def write(profile: Profile, view: View) -> Iterator[bytes]:
         "jmassif": {"version": __version__, "moment": unicode_text(history.at.name)},
     }
     yield pickle.dumps(snapshot, _PROTOCOL)
-
-
-def remark(profile: Profile, view: View) -> str:
-    """A warning if there is nothing in the file; "" else. Raises moments.SelectionError."""
-    history = device_history(profile, view.segments or "", view.selector)
-    if history.layout.segments or history.steps:
-        return ""
-    return (
-        f"the file is empty: no device memory has an address at {history.at.name}; name another moment, or the trace of"
-        " the process that uses CUDA"
-    )
