@@ -6,12 +6,15 @@ The sum of a node is always that of its children and of what ends in it, to the 
 child, and where some stacks end at a frame that others continue from, a child stands for those that end.
 """
 
+import sys
 from array import array
+from bisect import bisect_right
 from functools import lru_cache
 from collections import defaultdict
 from typing import Callable, Dict, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple, TypeVar, Union
 
 from jmassif.analysis.aggregate import aggregate
+from jmassif.analysis.sizes import Block, blocks
 from jmassif.attribution.names import STACK_ENDS, Names
 from jmassif.attribution.packages import Folding, FrameRun
 from jmassif.model.records import AccountType, LiveBytesByAccount, counted_blocks
@@ -260,13 +263,6 @@ def _text(label: Union[str, FrameRun], items: List[_Item]) -> str:
 # ---- as a trace has them -----------------------------------------------------------------------
 
 
-class Block(NamedTuple):
-    begin: int  # time
-    address: int
-    bytes: int
-    account: int
-
-
 class Held(NamedTuple):
     """Columns by node of host bytes, device bytes and blocks: of the stacks that end there, and with all below."""
 
@@ -299,21 +295,16 @@ class StackTree:
         return sorted(found, key=lambda child: (-host[child] - device[child], -blocks[child], child))
 
     def blocks(self, node: int, position: int, time: int) -> List[Block]:
-        """The blocks below a node that had records and lived after so many of these, or at that time; the largest first."""
+        """The blocks below a node that had records and lived after so many of these, and at that time; the largest first."""
         profile = self._profile
         is_inside = bytearray(len(profile.node_parent))
         is_inside[node] = 1
         for at in range(node + 1, len(is_inside)):
             is_inside[at] = is_inside[profile.node_parent[at]]
-        live = {}
-        rows, frees = profile.blocks, set(profile.frees)
-        for row, (when, address, n_bytes, account) in enumerate(zip(rows.time, rows.address, rows.size, rows.account)):
-            if row >= position or when > time:
-                break
-            if not is_inside[profile.accounts.nodes[account]]:
-                continue
-            if row not in frees:
-                live[address, account] = Block(when, address, n_bytes, account)
-            else:
-                live.pop((address, account), None)
-        return sorted(live.values(), key=lambda block: (-block.bytes, block.begin, block.address))
+        nodes, last = profile.accounts.nodes, min(position, bisect_right(profile.blocks.time, time))
+        found = [
+            block
+            for block in blocks(profile, sys.maxsize).rows
+            if is_inside[nodes[block.account]] and block.came < last and not 0 < block.went <= last
+        ]
+        return sorted(found, key=lambda block: (-block.bytes, block.begin, block.address))

@@ -33,7 +33,7 @@ from typing import Dict, Iterable, Iterator, List, NamedTuple, Optional, Sequenc
 from jmassif.analysis.aggregate import aggregate
 from jmassif.analysis.inherited import left_at
 from jmassif.analysis.moments import before_clean_up, last_before_the_fall
-from jmassif.attribution.blame import NO_STACK, Innermost
+from jmassif.attribution.blame import Innermost
 from jmassif.attribution.names import Names
 from jmassif.attribution.packages import OWN
 from jmassif.model.records import PAGE_KINDS, AccountType, LiveBytesByAccount, Mark, Region, side_of
@@ -532,9 +532,8 @@ def leaked_places(profile: Profile, names: Names, composition: LiveBytesByAccoun
     kinds: Dict[Tuple[str, str], Dict[str, None]] = defaultdict(dict)
 
     def key(account: int) -> Tuple[str, str]:
-        node, kind, owner = profile.accounts[account]
-        frame = (names.charged(account) or names.site_id(account)) if node else 0
-        place = names.frame(frame) if frame else NO_STACK, owner
+        _, kind, owner = profile.accounts[account]
+        place = names.line(account), owner
         kinds[place][kind] = None
         return place
 

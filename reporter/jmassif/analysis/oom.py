@@ -11,8 +11,8 @@ from bisect import bisect_right
 from itertools import islice
 from typing import Dict, List, NamedTuple, Optional, Set, Tuple
 
-from jmassif.analysis.aggregate import Ledger, Usage, series
-from jmassif.analysis.device_memory import Layout, layout_at, layouts, position_of_peak
+from jmassif.analysis.aggregate import Usage, series
+from jmassif.analysis.device_memory import Layout, layouts, position_of_peak
 from jmassif.analysis.moments import Moment, SelectionError, main_peak, select
 from jmassif.attribution.names import Names
 from jmassif.model.records import Exhaustion, side_of

@@ -12,7 +12,6 @@ from collections import Counter
 from typing import Dict, List, NamedTuple, Tuple
 
 from jmassif.analysis.moments import Moment
-from jmassif.attribution.blame import NO_STACK
 from jmassif.attribution.names import Names
 from jmassif.model.records import KINDS, side_of
 from jmassif.model.run import Profile
@@ -207,15 +206,12 @@ def size_tables(run: Profile, names: Names, moment: Moment, most_lines: int = sy
     held, asked = _recorded(run, moment)
     lifetime = run.lifetime()
     of_blocks = {kind for kind in KINDS if side_of(kind) and kind != "heap-overhead" and not run.is_sampled(kind)}
-    found: Dict[Tuple[str, int], _Sums] = {}  # by owner and frame: the line that is charged, 0 without a stack
-    for account, (node, kind, owner) in enumerate(run.accounts):
+    found: Dict[Tuple[str, str], _Sums] = {}  # by owner and line
+    for account, (_, kind, owner) in enumerate(run.accounts):
         n_bytes, blocks = moment.composition.get(account, (0, 0))
         if kind not in of_blocks or not (blocks or lifetime.blocks[account]):
             continue
-        key = owner, (names.charged(account) or names.site_id(account)) if node else 0
-        sums = found.get(key)
-        if sums is None:
-            sums = found[key] = _Sums()
+        sums = found.setdefault((owner, names.line(account)), _Sums())
         if blocks:
             sums.held.add_all(n_bytes, blocks, held.get(account, []))
         if lifetime.blocks[account]:
@@ -224,8 +220,7 @@ def size_tables(run: Profile, names: Names, moment: Moment, most_lines: int = sy
     all_ = _Sums()
     owners: Dict[str, _Sums] = {}
     lines: Dict[str, _Sums] = {}
-    for (owner, frame), sums in found.items():
-        line = names.frame(frame) if frame else NO_STACK
+    for (owner, line), sums in found.items():
         for sum_ in (all_, owners.setdefault(owner, _Sums()), lines.setdefault(line, _Sums())):
             sum_.join(sums)
 

@@ -2,86 +2,38 @@
 """The report of a run at one moment, as numbers and keys: the one entry of everything that renders.
 
 `build_report` computes each analysis once; those that few outputs show are computed when a Report is asked for them. Text,
-JSON and page are made of a Report; sentences stand in render/summary.py and render/words.py. Sizes are bytes, times are in the unit of `run.time_unit`. Labels are safe to show.
+JSON and page are made of a Report; sentences stand in render/summary.py and render/words.py. Sizes are bytes, times are in the
+unit of `run.time_unit`. Labels are safe to show.
 """
 
 import sys
 from typing import Callable, Dict, Generic, Iterator, List, NamedTuple, Optional, Set, Tuple, TypeVar
 
 from jmassif.analysis.advice import CacheCause, cause_of_cache, hints_at
-from jmassif.analysis.aggregate import (
-    Group,
-    Ledger,
-    Usage,
-    UsageRow,
-    ledger,
-    roles,
-)
+from jmassif.analysis.aggregate import Ledger, Usage, UsageRow, ledger, roles
 from jmassif.analysis.balance import (
-    MemoryBalance,
     DeviceBalance,
+    MemoryBalance,
     balance_at,
-    memory_balance,
     device_balance,
-    nearest_sampled,
     ledger_of_balance,
-    sampled,
-    sampled_before,
+    memory_balance,
 )
+from jmassif.analysis.balance import nearest_sampled, sampled, sampled_before
 from jmassif.analysis.device_history import replaced
 from jmassif.analysis.device_memory import Fragmentation, Layout, layout_at, layouts, over_time
 from jmassif.analysis.inherited import Inherited, inherited_at
-from jmassif.analysis.ladder import LESS, PLUS, Ladder, Rung, ladders
-from jmassif.analysis.leaks import (
-    Growth,
-    Leak,
-    LeakedPlace,
-    NotCounted,
-    find_growth,
-    held_at_end,
-    leaked_places,
-)
-from jmassif.analysis.lines import HotSpot, Imports, LineTable, LineUsage, by_place, hot_spot, largest_lines, line_table
+from jmassif.analysis.ladder import Ladder, ladders
+from jmassif.analysis.leaks import Growth, LeakedPlace, NotCounted, find_growth, held_at_end, leaked_places
+from jmassif.analysis.lines import HotSpot, LineTable, LineUsage, by_place, hot_spot, largest_lines, line_table
 from jmassif.analysis.moments import Moment, select, whole_at
-from jmassif.analysis.oom import (
-    ALARM,
-    NOTE,
-    WARNING,
-    Hint,
-    Incident,
-    Outcome,
-    incidents_of,
-    outcome_of,
-    select_device,
-)
-from jmassif.analysis.other_tools import (
-    Beside,
-    Counted,
-    Series,
-    Shown,
-    beside,
-    counted,
-    is_board,
-    others,
-    sampled_series,
-)
+from jmassif.analysis.oom import ALARM, NOTE, Hint, Incident, Outcome, incidents_of, outcome_of, select_device
+from jmassif.analysis.other_tools import Beside, Counted, Series, Shown, beside, counted
+from jmassif.analysis.other_tools import is_board, others, sampled_series
 from jmassif.analysis.regions import NamedRegions, Waterfall, regions_by_name, waterfall
 from jmassif.analysis.sizes import Blocks, SizeTables, blocks, size_tables
-from jmassif.analysis.system import (
-    Figure,
-    History,
-    Library,
-    Mapped,
-    Pool,
-    fullest,
-    histories,
-    libraries,
-    machine,
-    mappings,
-    pools,
-    sources,
-    total_memory,
-)
+from jmassif.analysis.system import Figure, History, Library, Mapped, Pool, fullest, histories, libraries
+from jmassif.analysis.system import machine, mappings, pools, sources, total_memory
 from jmassif.attribution.names import Names
 from jmassif.model.records import Peak
 from jmassif.model.run import Profile

@@ -6,14 +6,7 @@ import glob
 import os
 from typing import Any, Callable, List, Optional, Set, Tuple, Type
 
-from jmassif.attribution.filters import (
-    FilterError,
-    Suppression,
-    kept,
-    parse_filter,
-    parse_suppressions,
-    suppress,
-)
+from jmassif.attribution.filters import FilterError, Suppression, kept, parse_filter, parse_suppressions, suppress
 from jmassif.cli.common import Problem, warn
 from jmassif.model.run import Profile
 from jmassif.reader.input import STDIN, open_input, without_repeats

@@ -3,7 +3,8 @@
 
 from typing import Dict, List, NamedTuple, Optional
 
-from jmassif.analysis.summary import LESS, PLUS, Ladder, Report, Rung
+from jmassif.analysis.ladder import LESS, PLUS, Ladder, Rung
+from jmassif.analysis.summary import Report
 from jmassif.render.layout import SUM, Line, Lines, heading, paragraph
 from jmassif.render.words import GROUP_NAMES
 from jmassif.units import printable

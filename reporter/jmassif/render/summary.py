@@ -22,7 +22,6 @@ _MOST_FINDINGS = 3
 _WORTH_TELLING = 0.1
 _NEARLY_FULL = 0.9
 # Share of the program: a smaller part is no finding.
-_LEAST_SHARE = 0.1
 _LEAST_IMPORTED = 0.25
 _MAX_STEP = 30
 
@@ -259,9 +258,9 @@ def growth_unknown(growth: Growth) -> str:
         "few-snapshots": f"{count(growth.n_found, 'snapshot')} after the start",
     }
     if growth.suspect:
-        few["few-rises"] = (
-            f"{growth.suspect.label} grew {growth.n_found} times, by {size(growth.suspect.grown)}; below 1 % of all memory"
-        )
+        few[
+            "few-rises"
+        ] = f"{growth.suspect.label} grew {growth.n_found} times, by {size(growth.suspect.grown)}; below 1 % of all memory"
     if growth.unknown in few:
         return f"{few[growth.unknown]}, {growth.n_needed} are needed"
     return "the trace has no snapshot" if growth.unknown else ""

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The machine as text: its figures, mapped memory, other tools, and the balance of all memory."""
 
-from typing import Dict, Iterable, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Dict, List, NamedTuple, Tuple
 
 from jmassif.analysis.balance import DeviceBalance, MemoryBalance
 from jmassif.analysis.summary import Beside, Report
