@@ -225,7 +225,7 @@ def test_how_the_program_ended() -> None:
     assert run_line("Z 9 exit 3") == "Run:         pid 7, 9 ms, exit status 3"
     assert run_line("Z 9 signal 11") == "Run:         pid 7, 9 ms, killed by signal 11 (SIGSEGV)"
     assert run_line("Z 9 signal 0") == "Run:         pid 7, 9 ms, killed by a signal"
-    assert run_line() == "Run:         pid 7, 5 ms, no end on record: killed, or still running"
+    assert run_line() == "Run:         pid 7, 5 ms, no end record: killed, or still running"
     assert run_line("S 9 8 exec 0 0", "E 9") == "Run:         pid 7, 8 ms, became another program (exec)"
 
 

@@ -17,7 +17,7 @@ from jmassif.analysis.moments import Moment, SelectionError, main_peak, select
 from jmassif.attribution.names import Names
 from jmassif.model.records import Exhaustion, side_of
 from jmassif.model.run import Profile
-from jmassif.model.run_info import fact, is_pytorch, was_short
+from jmassif.model.run_info import fact, how_ended, is_pytorch, was_short
 
 MIB = 1 << 20
 
@@ -397,7 +397,7 @@ NOTE = "note"
 
 
 class Outcome(NamedTuple):
-    end: str  # exit, signal, exec (became another program), dismissed (by its parent), cut (the trace is), running, unknown
+    end: str  # as run_info.how_ended
     code: int  # exit status, or the signal's number; 0 where unknown
     time: int  # of the end or, where that is not on record, the last that is known
     severity: str  # ALARM, WARNING or NOTE
@@ -411,19 +411,9 @@ class Outcome(NamedTuple):
     stopped: str  # why recording stopped early; from the trace
 
 
-def _end(run: Profile) -> str:
-    if run.was_dismissed:
-        return "dismissed"
-    if run.truncation:
-        return "cut"
-    if run.end is None:
-        return "exec" if run.is_complete else "running" if run.is_running else "unknown"
-    return "signal" if run.end.reason == "signal" else "exit"
-
-
 def outcome_of(run: Profile, incidents: List[Incident]) -> Outcome:
     unresolved = [number for number, each in enumerate(incidents, 1) if not each.is_resolved]
-    end, code = _end(run), run.end.code if run.end else 0
+    end, code = how_ended(run), run.end.code if run.end else 0
     has_died = (run.end is not None and run.end.reason == "signal") or not (run.is_complete or run.is_running)
     severity = NOTE
     if (has_died and (unresolved or not run.was_dismissed)) or (unresolved and code):

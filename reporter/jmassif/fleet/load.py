@@ -20,7 +20,7 @@ from sqlalchemy import delete, select
 from jmassif.analysis.aggregate import Usage, sum_of
 from jmassif.analysis.compare import measure
 from jmassif.analysis.moments import SelectionError
-from jmassif.model.run_info import ending, fact, facts, run_id
+from jmassif.model.run_info import ending_of, fact, facts, run_id
 from jmassif.fleet import TOTAL, VIEWS
 from jmassif.fleet.database import FIGURE, PART, RUN, SETUP, TRACE, begin, insert, number_of
 from jmassif.model.run import Profile
@@ -75,7 +75,7 @@ def _reduced(name: str, profile: Profile) -> Record:
         "pid": profile.number("pid") or 0,
         "start_unix_ms": profile.number("start-unix-ms") or 0,
         "is_complete": int(profile.is_complete),
-        "ended": f"cut off: {_text(profile.truncation)}" if profile.truncation else ending(profile),
+        "ended": f"cut off: {_text(profile.truncation)}" if profile.truncation else ending_of(profile),
         "end_time": profile.last_time,
         "is_discrete": int(profile.is_discrete),
         **{f"peak_{which}": peaks[which].bytes if which in peaks else None for which in ("total", "host", "device")},

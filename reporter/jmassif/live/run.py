@@ -28,7 +28,7 @@ from jmassif.attribution.names import describe
 from jmassif.attribution.packages import INSTALLED, OWN
 from jmassif.model.records import Changes, side_of
 from jmassif.model.run import Profile
-from jmassif.model.run_info import ending, is_pytorch
+from jmassif.model.run_info import ending_of, is_pytorch
 from jmassif.reader.builder import Builder
 from jmassif.reader.follow import Follower
 from jmassif.reader.input import is_of_this_machine, process_is_there
@@ -326,7 +326,7 @@ class LiveRun(Followed):
         """In words."""
         profile = self.profile
         if profile.is_complete:
-            return ending(profile)
+            return ending_of(profile)
         if not self.follower.has_begun:
             return "waiting for the trace"
         if not self.follower.is_all:

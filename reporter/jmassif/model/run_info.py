@@ -24,17 +24,33 @@ def _row(*parts: str) -> str:
     return ", ".join(part for part in parts if part)
 
 
-def ending(profile: Profile) -> str:
-    """ "exit status 0", "killed by signal 9 (SIGKILL)", …"""
-    if not profile.end:
-        if profile.is_running:
-            return "still running"
-        return "became another program (exec)" if profile.is_complete else "no end on record: killed, or still running"
-    code = profile.end.code
-    if profile.end.reason != "signal":
-        return f"exit status {code}"
-    name = next((f" ({known.name})" for known in Signals if known.value == code), "")
-    return f"killed by signal {code}{name}" if code else "killed by a signal"
+def how_ended(profile: Profile) -> str:
+    """exit, signal, exec (became another program), dismissed (by its parent), cut (the trace is), running or unknown."""
+    if profile.was_dismissed:
+        return "dismissed"
+    if profile.truncation:
+        return "cut"
+    if profile.end is None:
+        return "exec" if profile.is_complete else "running" if profile.is_running else "unknown"
+    return profile.end.reason
+
+
+def ending(how: str, code: int) -> str:
+    """ "exit status 0", "killed by signal 9 (SIGKILL)" """
+    if how == "signal":
+        name = next((f" ({known.name})" for known in Signals if known.value == code), "")
+        return f"killed by signal {code}{name}" if code else "killed by a signal"
+    return {
+        "exec": "became another program (exec)",
+        "dismissed": "ended by its parent (SIGTERM)",
+        "cut": "the trace is cut off",
+        "running": "still running",
+        "unknown": "no end record: killed, or still running",
+    }.get(how, f"exit status {code}")
+
+
+def ending_of(profile: Profile) -> str:
+    return ending(how_ended(profile), profile.end.code if profile.end else 0)
 
 
 def _peaks(profile: Profile) -> str:
@@ -69,7 +85,7 @@ def about(profile: Profile) -> List[Tuple[str, str]]:
     by_key = sorted(manifest.items())
     rows = [
         ("Command", manifest.get("command", "")),
-        ("Run", _row(*start, duration, ending(profile))),
+        ("Run", _row(*start, duration, ending_of(profile))),
         ("Machine", _row(*board, ram, known("Linux {}", "kernel"))),
         ("Software", _row(*software, *recorder)),
         ("Packages", _row(*(f"{key[8:]} {text}" for key, text in by_key if key.startswith("package.") and text))),

@@ -5,7 +5,6 @@ A finding has a line of code where one is known, and an action only where the tr
 repeated.
 """
 
-from signal import Signals
 from typing import List, NamedTuple, Optional
 
 from jmassif.analysis.inherited import Inherited
@@ -13,6 +12,7 @@ from jmassif.analysis.leaks import Growth, Leak
 from jmassif.analysis.lines import Imports
 from jmassif.analysis.oom import ALARM, NOTE, WARNING, Hint, Incident, Outcome
 from jmassif.analysis.summary import Report
+from jmassif.model import run_info
 from jmassif.model.run import Profile
 from jmassif.render import words
 from jmassif.units import count, moment, printable, size
@@ -36,17 +36,7 @@ def whole_percent(part: int, whole: int) -> str:
 
 
 def ending(outcome: Outcome) -> str:
-    """ "exit status 0", "killed by signal 9 (SIGKILL)" """
-    if outcome.end == "signal":
-        name = next((f" ({known.name})" for known in Signals if known.value == outcome.code), "")
-        return f"killed by signal {outcome.code}{name}" if outcome.code else "killed by a signal"
-    return {
-        "exec": "became another program (exec)",
-        "dismissed": "ended by its parent (SIGTERM)",
-        "cut": "the trace is cut off",
-        "running": "still running",
-        "unknown": "no end record: killed, or still running",
-    }.get(outcome.end, f"exit status {outcome.code}")
+    return run_info.ending(outcome.end, outcome.code)
 
 
 def of_pool(report: Report, n_bytes: int) -> str:
