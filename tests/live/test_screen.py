@@ -55,7 +55,7 @@ def text(lines: List[Line]) -> str:
 
 @pytest.mark.parametrize(
     "screen",
-    [SCREEN, SEVERAL, SCREEN._replace(is_help=True), EMPTY],
+    [SCREEN, SEVERAL, EMPTY],
 )
 @pytest.mark.parametrize(
     "width, height", [(80, 24), (200, 60), (79, 23), (40, 10), (20, 5), (10, 3), (1, 1), (80, 2), (300, 7)]
@@ -149,8 +149,7 @@ def test_a_frame_that_is_printed_has_no_keys() -> None:
     assert "quit" not in text(frame(SCREEN, 80, 24)) and "train.py:0" in text(frame(SCREEN, 80, 24))
 
 
-def test_help_and_a_pause_are_seen() -> None:
-    assert "scroll lines" in text(draw(SCREEN._replace(is_help=True), 80, 24))
+def test_a_pause_is_seen() -> None:
     assert "PAUSED" in draw(SCREEN._replace(is_paused=True), 80, 24)[0]
 
 

@@ -87,9 +87,7 @@ def test_a_growing_trace_in_a_terminal(tmp_path: Path, terminal: Any) -> None:
     assert last != first
     screen.keys("s")
     screen.wait(lambda text: "LINE, by growth" in text)
-    screen.keys("?")
-    screen.wait(lambda text: "scroll lines" in text)
-    screen.keys("?", "p")
+    screen.keys("p")
     screen.wait(lambda text: "PAUSED" in text)
     screen.resize(50, 12)
     screen.wait(lambda text: "LADDER" in text and max(map(len, text.split("\n"))) <= 50 and "+10 s" not in text)

@@ -233,7 +233,6 @@ def build_parser(prog: str) -> Parser:
     option("--allow", type=allowance, metavar="+N%|+SIZE", help=allow_help, **many)
     add_suppressions(parser)
     option("--allow-truncated", action="store_true", help="accept a truncated trace; without this it fails")
-    option("--complete", action="store_true", help="treat a truncated trace as bad input")
     option("--format", choices=formats, default="text", metavar="NAME", help=f"{', '.join(formats)} [text]")
     option("-o", "--output", type=non_empty, metavar="FILE", help="write to FILE [standard output]")
     return parser
@@ -268,7 +267,7 @@ def run(arguments: argparse.Namespace) -> int:
     common.check_not_input(arguments.output, inputs + ([arguments.baseline] if arguments.baseline else []))
 
     def read(name: str) -> Profile:
-        profile = common.read(name, None if arguments.complete else "judged on what came before")
+        profile = common.read(name, "judged on what came before")
         known.apply(profile)
         return profile
 

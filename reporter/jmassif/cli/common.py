@@ -77,8 +77,8 @@ class Parser(argparse.ArgumentParser):
 # ---- input ------------------------------------------------------------------------------------------
 
 
-def read(name: str, consequence: Optional[str]) -> "Profile":
-    """The trace in a file. Warns if it is truncated, with the consequence; None: that is an error. Raises Problem."""
+def read(name: str, consequence: str) -> "Profile":
+    """The trace in a file. Warns if it is truncated, with the consequence. Raises Problem."""
     from jmassif.cli.terminal import ProgressBar
     from jmassif.reader.builder import load_file
     from jmassif.reader.input import STDIN, process_is_there
@@ -93,10 +93,7 @@ def read(name: str, consequence: Optional[str]) -> "Profile":
     if not run.is_complete:
         run.is_running = not run.truncation and process_is_there(run.manifest)
         unknown = "the program still runs" if run.is_running else "no end record, the program was killed or still runs"
-        where = run.truncation or unknown
-        if consequence is None:
-            raise Problem(f"{shown}: truncated: {where}")
-        warn(f"{shown}: truncated: {where}; {consequence}")
+        warn(f"{shown}: truncated: {run.truncation or unknown}; {consequence}")
     return run
 
 

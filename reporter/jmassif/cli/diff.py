@@ -47,7 +47,6 @@ def build_parser(prog: str) -> Parser:
     option("--at", type=non_empty, metavar="WHEN", help=at_help)
     size = checked(parse_bytes, QuantityError)
     option("--min", type=size, metavar="SIZE", help="fold smaller differences [0.1%% of the total]")
-    option("--bytes", action="store_true", help="exact figures in text and markdown")
     option("--anonymous", action="store_true", help="remove user, host, paths and arguments")
     option("-o", "--output", type=non_empty, metavar="FILE", help="write to FILE [a page: jmassif.diff.html]")
     option("--format", choices=_FORMATS, default="text", metavar="NAME", help=f"{', '.join(_FORMATS)} [text]")
@@ -184,7 +183,7 @@ def _write(arguments: argparse.Namespace, found: Difference, stacks: Optional[St
         from jmassif.render import diff_tables
 
         write = diff_tables.write_text if arguments.format == "text" else diff_tables.write_markdown
-        common.write(write(found, arguments.bytes), arguments.output)
+        common.write(write(found), arguments.output)
     else:
         from jmassif.export import diff_data
 

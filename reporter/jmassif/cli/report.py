@@ -11,19 +11,8 @@ from jmassif.analysis.moments import SelectionError
 from jmassif.attribution.views import WITHOUT_THREADS
 from jmassif.cli import common
 from jmassif.cli.common import Parser, Problem
-from jmassif.cli.options import (
-    Suppressions,
-    add_filters,
-    add_overlay,
-    add_suppressions,
-    add_traces,
-    filter_runs,
-    non_empty,
-    number,
-    overlay_runs,
-    shown_name,
-    traces_of,
-)
+from jmassif.cli.options import Suppressions, add_filters, add_overlay, add_suppressions, add_traces
+from jmassif.cli.options import filter_runs, non_empty, number, overlay_runs, shown_name, traces_of
 from jmassif.cli.terminal import is_terminal
 from jmassif.model.process_tree import twice
 from jmassif.model.run import Profile

@@ -49,7 +49,6 @@ class Watching:
         self.chosen = 0
         self.offset = 0
         self.is_paused = False
-        self.is_help = False
         self._n_programs: Dict[str, int] = {}  # that each process was seen to have run
         self._drawn: Optional[Screen] = None
 
@@ -70,8 +69,6 @@ class Watching:
         """Take a key by its name; False to quit."""
         if key == "p":
             self.is_paused = not self.is_paused
-        elif key == "?":
-            self.is_help = not self.is_help
         elif key == "s":
             self.order = ORDERS[(ORDERS.index(self.order) + 1) % len(ORDERS)]
             self.offset = 0
@@ -87,7 +84,7 @@ class Watching:
             self._follow_exec()
             self._drawn = self._present()
         self.offset = max(0, min(self.offset, len(self._drawn.report.lines) - 1))
-        return self._drawn._replace(offset=self.offset, is_paused=self.is_paused, is_help=self.is_help)
+        return self._drawn._replace(offset=self.offset, is_paused=self.is_paused)
 
     def _present(self) -> Screen:
         run, runs = self.run, self.family.runs
@@ -108,7 +105,7 @@ _EPILOG = """\
 Traces of children that appear beside a TRACE are followed too. A finished trace
 is shown as it was at its end.
 
-keys: q quit, p pause, s sort, tab next process, up and down scroll, ? help
+keys: q quit, p pause, s sort, tab next process, up and down scroll
 
 examples:
   jmassif top jmassif.out.4711

@@ -19,7 +19,7 @@ from jmassif.html.data import RunData
 from jmassif.html.head import Packed
 from jmassif.html.page import fill_page, pack
 from jmassif.render.diff_tables import escaped, markdown_table, text_table
-from jmassif.render.layout import heading, paragraph
+from jmassif.render.layout import cut, heading, paragraph
 from jmassif.units import count, growth, percent, printable, size
 
 # ---- sentences ----
@@ -127,8 +127,7 @@ _HEADS = ["", "runs", "median", "spread", "5 %", "95 %", "change", "from", "to"]
 
 
 def _short(text: str) -> str:
-    text = printable(text)
-    return text if len(text) <= _MAX_NAME else f"{text[: _MAX_NAME - 1]}…"
+    return cut(printable(text), _MAX_NAME)
 
 
 def _lines(found: FleetDifference, row: FleetRow) -> Iterator[List[str]]:

@@ -5,20 +5,11 @@ import os
 import re
 from typing import Dict, Iterator, List, NamedTuple
 
-from jmassif.analysis.compare import (
-    MORE_THAN_ALL,
-    POOLS,
-    SCOPE,
-    Column,
-    Difference,
-    DifferenceRow,
-    Finding,
-    Moved,
-    View,
-)
+from jmassif.analysis.compare import MORE_THAN_ALL, POOLS, SCOPE, Column, Difference, DifferenceRow
+from jmassif.analysis.compare import Finding, Moved, View
 from jmassif.analysis.ladder import Ladder
-from jmassif.render.ladder import LABELS, SIGNS, TOOLS, Unit, shown_numbers, unit_for
-from jmassif.render.layout import Column as TableColumn, Table, heading, paragraph
+from jmassif.render.ladder import LABELS, SIGNS, TOOLS, shown_numbers, unit_for
+from jmassif.render.layout import Column as TableColumn, Table, cut, heading, paragraph
 from jmassif.units import count, growth, printable, size
 
 _MAX_NAME = 60
@@ -33,20 +24,8 @@ class Section(NamedTuple):
     rows: List[List[str]]  # the name, and a cell a column; the last row is the total
 
 
-def _short(text: str, width: int) -> str:
-    return text if len(text) <= width else f"{text[: width - 1]}…"
-
-
 def _heads(difference: Difference) -> List[str]:
-    return [_short(printable(column.label), _MAX_HEAD) for column in difference.columns]
-
-
-def _exact(n_bytes: int) -> str:
-    return f"{n_bytes:,}"
-
-
-def _exact_change(n_bytes: int) -> str:
-    return f"{n_bytes:+,}" if n_bytes else "0"
+    return [cut(printable(column.label), _MAX_HEAD) for column in difference.columns]
 
 
 # From so many times as much on a change is a factor.
@@ -125,21 +104,20 @@ def sentences(difference: Difference, finding: Finding) -> List[str]:
 # ---- tables --------------------------------------------------------------------------------------
 
 
-def _cells(difference: Difference, view: View, pool: str, row: DifferenceRow, is_exact: bool) -> Dict[str, str]:
+def _cells(difference: Difference, view: View, pool: str, row: DifferenceRow) -> Dict[str, str]:
     """Texts of a row in a table about one pool, by head of the column. The last column is compared with the first."""
     pick, last = POOLS[pool], row.cells[-1]
-    amount, change = (_exact, _exact_change) if is_exact else (size, growth)
-    cells = {str(number): amount(pick(cell.figures)) for number, cell in enumerate(row.cells)}
+    cells = {str(number): size(pick(cell.figures)) for number, cell in enumerate(row.cells)}
     if len(row.cells) == 1:
         return cells
-    cells["change"] = change(pick(last.change))
+    cells["change"] = growth(pick(last.change))
     cells["%"] = "" if row is view.rounding else change_of(pick(row.cells[0].figures), pick(last.figures))
     if difference.has_repeats:
         cells["noise"] = "" if last.is_beyond_noise else "within"
     if pool == "bytes":  # counts of either memory space are not known
         spaces = {f"{space} change": POOLS[space] for space in ("host", "device")}
         if all(any(of(cell.figures) for cell in view.total.cells) for of in spaces.values()):
-            cells.update((head, change(of(last.change))) for head, of in spaces.items())
+            cells.update((head, growth(of(last.change))) for head, of in spaces.items())
         cells[view.counts] = f"{last.change.blocks:+,}".replace("+0", "")
     return cells
 
@@ -160,10 +138,10 @@ def _title(difference: Difference, view: View, pool: str) -> str:
     return title if pool == "bytes" else f"{title}: {pool} memory"
 
 
-def ladder_table(difference: Difference, ladders: List[Ladder], is_exact: bool = False) -> Section:
+def ladder_table(difference: Difference, ladders: List[Ladder]) -> Section:
     """Rows that add up in every column, the changes too."""
     most = max(abs(rung.bytes) for ladder in ladders for rung in ladder.rungs)
-    unit = Unit("bytes", 1) if is_exact else unit_for(most)
+    unit = unit_for(most)
     first, is_compared = ladders[0], len(ladders) > 1
     bottom = "your code"
     if first.rungs[-1].key == "allocated":
@@ -173,7 +151,8 @@ def ladder_table(difference: Difference, ladders: List[Ladder], is_exact: bool =
     for rung, *numbers in zip(first.rungs, *(shown_numbers(ladder, unit) for ladder in ladders)):
         name = f"{bottom} count of memory in use" if rung.key == "allocated" else LABELS[rung.key]
         about = " (about)" if rung.is_about else ""
-        changes = [_exact_change(numbers[-1] - numbers[0])] if is_compared else []
+        change = numbers[-1] - numbers[0]
+        changes = [f"{change:+,}" if change else "0"] if is_compared else []
         sign = SIGNS.get(rung.role, "= " if rows else "")
         rows.append([f"{sign}{name}{about}", *(f"{number:,}" for number in numbers), *changes])
     memory = f"{first.pool.capitalize()} memory from" if first.pool else "From"
@@ -181,9 +160,9 @@ def ladder_table(difference: Difference, ladders: List[Ladder], is_exact: bool =
     return Section(title, _heads(difference) + (["change"] if is_compared else []), rows)
 
 
-def _sections(difference: Difference, is_exact: bool) -> Iterator[Section]:
+def _sections(difference: Difference) -> Iterator[Section]:
     for ladder in difference.ladders:
-        yield ladder_table(difference, ladder, is_exact)
+        yield ladder_table(difference, ladder)
     for view in (view for view in difference.views if view.rows or view.by != SCOPE):
         for pool in _pools(difference, view):
             is_in = POOLS[pool]
@@ -193,9 +172,9 @@ def _sections(difference: Difference, is_exact: bool) -> Iterator[Section]:
             if view.rounding:
                 rows.append(("rounding of medians", view.rounding))
             rows.append(("total", view.total))
-            cells = [_cells(difference, view, pool, row, is_exact) for _, row in rows]
+            cells = [_cells(difference, view, pool, row) for _, row in rows]
             heads = _heads(difference) + list(cells[-1])[len(difference.columns) :]
-            texts = [[_short(name, _MAX_NAME), *row.values()] for (name, _), row in zip(rows, cells)]
+            texts = [[cut(name, _MAX_NAME), *row.values()] for (name, _), row in zip(rows, cells)]
             yield Section(_title(difference, view, pool), heads, texts)
 
 
@@ -211,7 +190,7 @@ def _without_beginning(values: List[str]) -> List[str]:
         return values
     same = os.path.commonprefix(values)
     begin = same.rfind(" ") + 1
-    return [_short(f"… {value[begin:]}" if begin else value, _MAX_FACT) for value in values]
+    return [cut(f"… {value[begin:]}" if begin else value, _MAX_FACT) for value in values]
 
 
 def _facts(difference: Difference) -> List[List[str]]:
@@ -219,7 +198,7 @@ def _facts(difference: Difference) -> List[List[str]]:
     found = [[column.label, _files(column)] for column in difference.columns]
     for fact in (fact for fact in difference.facts if not fact.is_redundant):
         found.append([fact.label, " → ".join(value or "?" for value in _without_beginning(fact.values))])
-    return [[printable(_short(name, _MAX_NAME)), printable(text)] for name, text in found]
+    return [[printable(cut(name, _MAX_NAME)), printable(text)] for name, text in found]
 
 
 def _notes(difference: Difference) -> List[str]:
@@ -242,8 +221,8 @@ def text_table(rows: List[List[str]], align: str = ">") -> Iterator[str]:
         yield table.row(*row).rstrip()
 
 
-def write_text(difference: Difference, is_exact: bool) -> Iterator[str]:
-    """For a terminal. Sizes are in units or, if `is_exact`, bytes."""
+def write_text(difference: Difference) -> Iterator[str]:
+    """For a terminal."""
     for finding in difference.findings:
         yield from paragraph(" ".join(sentences(difference, finding))) + [""]
     facts = _facts(difference)
@@ -252,7 +231,7 @@ def write_text(difference: Difference, is_exact: bool) -> Iterator[str]:
         yield f"{name + ':':<{width}}{text}"
     for note in _notes(difference):
         yield from [""] + paragraph(note)
-    for section in _sections(difference, is_exact):
+    for section in _sections(difference):
         yield from heading(section.title)
         yield from text_table([["", *section.heads], *section.rows])
 
@@ -279,7 +258,7 @@ def markdown_table(
         yield f"| {' | '.join(cells)} |"
 
 
-def write_markdown(difference: Difference, is_exact: bool) -> Iterator[str]:
+def write_markdown(difference: Difference) -> Iterator[str]:
     """Pipe tables, as GitHub and GitLab have them."""
     for finding in difference.findings:
         yield from [escaped(" ".join(sentences(difference, finding))), ""]
@@ -289,6 +268,6 @@ def write_markdown(difference: Difference, is_exact: bool) -> Iterator[str]:
         yield f"| {escaped(name)} | {escaped(text)} |"
     for note in _notes(difference):
         yield from ["", note]
-    for section in _sections(difference, is_exact):
+    for section in _sections(difference):
         yield from ["", f"### {escaped(section.title)}", ""]
         yield from markdown_table(["", *section.heads], section.rows, has_total=True)

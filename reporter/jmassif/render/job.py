@@ -11,9 +11,8 @@ from jmassif.model.run import Profile
 from jmassif.model.run_info import short_command
 from jmassif.render import layout, text as report
 from jmassif.render.graph import Point, graph
-from jmassif.render.layout import HEADING, PAGE, WIDE, Column, Line, Lines, Table, heading, paragraph
+from jmassif.render.layout import HEADING, PAGE, WIDE, Column, Line, Lines, Table, cut, heading, paragraph
 from jmassif.render.owners import LEAST_OWNER, groups_table
-from jmassif.render.lines import cut
 from jmassif.render.summary import ending, growth_text, missing, request, whole_percent
 from jmassif.render.view import View
 from jmassif.units import moment, printable, size

@@ -56,6 +56,10 @@ WIDE = 100  # columns of the first screen
 Lines = List[str]
 
 
+def cut(text: str, width: int) -> str:
+    return text if len(text) <= width else f"{text[: width - 1]}…"
+
+
 def heading(title: str) -> Lines:
     return ["", Line((f"--- {title} {'-' * max(3, PAGE - len(title) - 5)}", HEADING))]
 

@@ -13,7 +13,7 @@ from jmassif.attribution.names import Names
 from jmassif.attribution.views import LINE_VIEWS, naming
 from jmassif.model.records import side_of
 from jmassif.model.run import Profile
-from jmassif.render.layout import PYTHON, SHARE, Column, Line, Lines, Table, heading, paragraph
+from jmassif.render.layout import PYTHON, SHARE, Column, Line, Lines, Table, cut, heading, paragraph
 from jmassif.render.sources import Sources, sources_of
 from jmassif.render.summary import growth_text, where_arenas_are, whole_percent
 from jmassif.render.view import View
@@ -25,10 +25,6 @@ _LINES_SHOWN = 5
 _LEAST_SHARE = 0.01
 _WIDTH = 100
 _MAX_PLACE = 44
-
-
-def cut(text: str, width: int) -> str:
-    return text if len(text) <= width else f"{text[:width - 1]}…"
 
 
 def lines_section(report: Report, sources: Optional[Sources]) -> Lines:

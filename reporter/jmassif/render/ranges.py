@@ -7,8 +7,8 @@ from jmassif.analysis.moments import Moment
 from jmassif.analysis.range_diff import RangeRow, between
 from jmassif.model.run import Profile
 from jmassif.model.run_info import used_sides
-from jmassif.render.layout import Column, Lines, Table, heading, paragraph
-from jmassif.render.lines import cut, trees
+from jmassif.render.layout import Column, Lines, Table, cut, heading, paragraph
+from jmassif.render.lines import trees
 from jmassif.render.view import View
 from jmassif.units import count, growth, moment, size
 

@@ -12,21 +12,8 @@ from jmassif.model.run_info import about
 from jmassif.render import events, failures, owners, system
 from jmassif.render.graph import graph, timeline_points
 from jmassif.render.ladder import ladder_section
-from jmassif.render.layout import (
-    COMMAND,
-    LABEL,
-    PAGE,
-    WARNING,
-    WIDE,
-    WORDS,
-    Line,
-    Lines,
-    Section,
-    bounded,
-    heading,
-    paragraph,
-    wrapped,
-)
+from jmassif.render.layout import COMMAND, LABEL, PAGE, WARNING, WIDE, WORDS, Line, Lines
+from jmassif.render.layout import Section, bounded, heading, paragraph, wrapped
 from jmassif.render.lines import lines_section, trees, write_lines
 from jmassif.render.sources import sources_of
 from jmassif.render.summary import filtered, findings, other_moment, remarks, verdict

@@ -44,11 +44,10 @@ class Screen(NamedTuple):
     order: str = "held"  # of lines
     offset: int = 0  # lines that are scrolled away
     is_paused: bool = False
-    is_help: bool = False
     note: str = ""
 
 
-KEYS = (("q", "quit"), ("p", "pause"), ("s", "sort lines"), ("tab", "next process"), ("?", "help"))
+KEYS = (("q", "quit"), ("p", "pause"), ("s", "sort lines"), ("tab", "next process"), ("up, down", "scroll"))
 
 
 def width_of(text: str) -> int:
@@ -222,13 +221,6 @@ def _processes(screen: Screen, width: int, height: int) -> List[Line]:
     return lines
 
 
-def _help(screen: Screen, width: int, height: int) -> List[Line]:
-    texts = [f"{key:<10} {what}" for key, what in (*KEYS, ("up, down", "scroll lines"))]
-    texts.append(f"{HOST} host memory   {DEVICE} device memory   {OTHERS} used by others   {FREE} free")
-    texts.append("+10 s: growth of a line in the run's last ten seconds")
-    return [_heading("KEYS")] + [Line(f"  {text}") for text in texts]
-
-
 # ---- all of it ---------------------------------------------------------------------------------------
 
 
@@ -242,8 +234,6 @@ class _Part(NamedTuple):
 def _parts(screen: Screen) -> List[_Part]:
     """From top to bottom."""
     report = screen.report
-    if screen.is_help:
-        return [_Part(1, 2, 100, _help)]
     n_middle = sum(1 + len(ladder.rungs) for ladder in report.ladders)
     n_owners, n_events, n_processes = len(report.owners), len(report.events), len(screen.processes)
     parts = [
