@@ -414,15 +414,7 @@ def test_junit(trace: Path) -> None:
     assert failure is not None and failure.get("message") == "40.0 MiB, 1.3 x the budget of 30.0 MiB (+10.0 MiB)"
 
 
-def test_github(trace: Path) -> None:
-    assert check("--format=github", *BUDGETS, trace).out.splitlines() == [
-        "ok  peak.total: 233 MiB of 1.00 GiB, 791 MiB left (77 %)",
-        "::error title=memory budget peak.cudnn::peak.cudnn: 40.0 MiB, 1.3 x the budget of 30.0 MiB (+10.0 MiB);"
-        " 40.0 MiB: train.py:87 (<module>) (cudnn)",
-    ]
-
-
-@pytest.mark.parametrize("form", ["text", "json", "junit", "github"])
+@pytest.mark.parametrize("form", ["text", "json", "junit"])
 def test_hostile_names_are_shown_as_text(tmp_path: Path, form: str) -> None:
     evil = "x\x1b[2J<script>]]>&\"'::error::\n%0A\u202e" + "y" * 100000
     recorded = Trace(time_unit="ms", memory="unified")
@@ -434,8 +426,6 @@ def test_hostile_names_are_shown_as_text(tmp_path: Path, form: str) -> None:
         assert all(line.isprintable() for line in (done.out + done.err).splitlines())
         if form == "junit" and done.out:
             ElementTree.fromstring(done.out.encode())
-        if form == "github":
-            assert all(line.startswith(("::error title=", "::warning title=")) for line in done.out.splitlines())
         assert done.status in (1, 2) and len(done.err) < 1000
 
 
@@ -476,8 +466,6 @@ def test_a_truncated_trace_is_said_to_be_one_in_all_forms(tmp_path: Path) -> Non
     path = recorded.save(tmp_path)
     told = json.loads(check("--format=json", "--max=peak.total=1GiB", path).out)
     assert told["traces"][0]["complete"] is False and told["within"] is False
-    assert "::error title=truncated trace::" in check("--format=github", *BUDGETS, path).out
-    assert "::warning title=truncated trace::" in check("--format=github", "--allow-truncated", *BUDGETS, path).out
     suites = ElementTree.fromstring(check("--format=junit", "--max=peak.total=1GiB", path).out.encode())
     (suite,) = suites.findall("testsuite")
     assert (suite.get("tests"), suite.get("failures")) == ("2", "1")

@@ -174,13 +174,13 @@ def series(run: Profile, name_of: Callable[[int], _Key]) -> Iterator[Tuple[Snaps
 
 # ---- the five figures of formats with stacks -------------------------------------------------
 
-# Meaning and unit of each value of --value, in the order of SampleFigures.
+# The unit of each value of --value, in the order of SampleFigures. What is allocated is of the whole run.
 VALUES = {
-    "live-bytes": ("held at the moment that was chosen", "bytes"),
-    "live-blocks": ("blocks held then", "count"),
-    "allocated-bytes": ("allocated in the whole run", "bytes"),
-    "allocated-blocks": ("blocks allocated in the whole run", "count"),
-    "temporaries": ("blocks freed before their thread allocated anything else", "count"),
+    "live-bytes": "bytes",
+    "live-blocks": "count",
+    "allocated-bytes": "bytes",
+    "allocated-blocks": "count",
+    "temporaries": "count",
 }
 
 # In the order of VALUES.

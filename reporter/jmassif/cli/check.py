@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """`jmassif check`: memory budgets of recorded runs, and the exit status that a build script acts on.
 
-Verdicts are for people, for GitHub's log, as JUnit's XML, and as JSON, which docs/reference.md describes.
+Verdicts are for people, as JUnit's XML, and as JSON, which docs/reference.md describes.
 """
 
 import argparse
@@ -118,27 +118,6 @@ def write_text(judged: Sequence[Checked]) -> Iterator[str]:
             yield from (f"        {culprit}" for culprit in case.culprits)
 
 
-def _command_text(text: str, is_property: bool = False) -> str:
-    """As GitHub's workflow commands want it."""
-    safe = printable(text).replace("%", "%25")
-    return safe.replace(":", "%3A").replace(",", "%2C") if is_property else safe
-
-
-def write_github(judged: Sequence[Checked]) -> Iterator[str]:
-    """A value over its budget becomes an annotation, a truncated trace a warning; the rest stands in the log."""
-    for one in judged:
-        if one.truncation and one.is_whole:
-            yield f"::warning title=truncated trace::{_command_text(f'{one.file}: {one.truncation}')}"
-        for case in _cases(one):
-            sentence = f"{_prefix(judged, one)}{case.name}: {'; '.join([case.text, *case.culprits])}"
-            if case.state == "CUT":
-                yield f"::error title=truncated trace::{_command_text(f'{one.file}: {case.text}')}"
-            elif case.state == "OVER":
-                yield f"::error title={_command_text(f'memory budget {case.name}', True)}::{_command_text(sentence)}"
-            else:
-                yield f"ok  {printable(sentence)}"
-
-
 _FAILURES = {"CUT": "truncated", "OVER": "budget"}
 
 
@@ -193,7 +172,6 @@ WRITERS: Dict[str, Callable[[Sequence[Checked]], Iterator[str]]] = {
     "text": write_text,
     "json": write_json,
     "junit": write_junit,
-    "github": write_github,
 }
 
 

@@ -157,7 +157,7 @@ def _pieces(profile: Profile, view: View) -> Iterator[bytes]:
     if any(sum(column) >= 1 << 63 for column in zip(*(figures for _, figures in rows))):
         raise FormatError("a sum is beyond 63 bits, which pprof cannot hold: choose another format")
     strings = _Strings({"": 0})
-    for name, (_, unit) in zip(_SAMPLE_TYPES, VALUES.values()):
+    for name, unit in zip(_SAMPLE_TYPES, VALUES.values()):
         yield _message((_SAMPLE_TYPE, _message((1, strings[name]), (2, strings[unit]))))
     yield from _frames(profile, strings)
     yield from _samples(profile, rows, strings)

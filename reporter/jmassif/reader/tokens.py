@@ -37,10 +37,6 @@ class Corrupt(Exception):
     """A record contradicts an earlier one: raised by its handler. The reader adds the line number."""
 
 
-def _hexadecimal(field: bytes) -> int:
-    return int(field, 16)
-
-
 @lru_cache(maxsize=4096)
 def _name(field: bytes) -> str:
     return sys.intern(field.decode("ascii"))
@@ -81,7 +77,7 @@ _PLAIN = rb"[^\x00-\x1f\x7f\\]*"
 # How a field of each type is spelt (with the space before it) and read.
 _FIELDS: Dict[str, Tuple[bytes, Callable[[bytes], Any]]] = {
     "number": (rb" (" + _NUMBER + rb")", _number),
-    "address": (rb" ([0-9a-f]{1,16})", _hexadecimal),
+    "address": (rb" ([0-9a-f]{1,16})", partial(int, base=16)),
     "name": (rb" (" + _NAME + rb")", _name),
     "text": (rb" (" + _PLAIN + rb"(?:\\x[0-9a-f]{2}" + _PLAIN + rb")*)", _text),
     "growths": (rb"((?: " + _NAME + rb" -?" + _NUMBER + rb" -?" + _NUMBER + rb")*)", _growths),
