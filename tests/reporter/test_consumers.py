@@ -53,4 +53,4 @@ def test_speedscope_opens_the_slices_of_perfetto(
 def test_names_reach_speedscope_whole(speedscope: Speedscope, profiles: Dict[str, Profile]) -> None:
     (profile,) = speedscope.open("x.pb.gz", pprof(profiles["hostile"]))
     assert len(profile.own) == len(HOSTILE)
-    assert "<script>alert(1)</script> (a10.c:5)" in profile.own
+    assert "<script>alert(1)</script>" in profile.own

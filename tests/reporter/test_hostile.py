@@ -4,9 +4,7 @@
 Each command runs in a child of its own, whose processor time and memory the kernel tells.
 """
 
-import csv
 import gzip
-import io
 import re
 from pathlib import Path
 from typing import List
@@ -47,22 +45,6 @@ def test_a_package_named_after_an_escape_sequence_is_shown_escaped(tmp_path: Pat
     done = _print(tmp_path, trace.bytes(), "--fold=internal", f"--by={by}")
     assert done.status == 0 and all(line.isprintable() for line in done.out.decode().split("\n"))
     assert b"ev\\x1b[2Jil\\x0aforged line" in done.out or by != "stack"
-
-
-@pytest.mark.parametrize("words", (["--by=python-line"], ["--by=library"]))
-def test_no_cell_of_a_difference_is_a_formula(tmp_path: Path, words: List[str]) -> None:
-    old, new = tmp_path / "old", tmp_path / "new"
-    old.write_bytes(_run(["/home/u/=cmd|'!A1.py", "/home/u/@SUM(1).py", "/home/u/-1+1.py"]).bytes())
-    new.write_bytes(_run(["/home/u/+1.py"]).bytes())
-    done = attempt(["diff", "--format=csv", *words, str(old), str(new)], tmp_path)
-    assert done.status == 0
-    rows = list(csv.DictReader(io.StringIO(done.out.decode())))
-    names = {row["name"] for row in rows}
-    assert not any(name.startswith(("=", "@", "+", "-")) for name in names)
-    if words == ["--by=python-line"]:
-        assert "'=cmd|'!A1.py:3" in names
-    # Numbers stay numbers.
-    assert any(row["change"].startswith("-") and int(row["change"]) < 0 for row in rows)
 
 
 # ---- what a small file may cost --------------------------------------------------------------
