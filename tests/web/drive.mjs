@@ -109,9 +109,9 @@ const stepsOf = (context, page) => {
             await page.mouse.up();
             await ready();
         },
-        save: async (selector, encoding = 'utf8') => {
+        save: async (selector) => {
             const [download] = await Promise.all([page.waitForEvent('download'), page.locator(selector).first().click()]);
-            return { name: download.suggestedFilename(), text: readFileSync(await download.path(), encoding) };
+            return { name: download.suggestedFilename(), text: readFileSync(await download.path(), 'utf8') };
         },
         // Milliseconds from a click to the next frame on the screen, as the browser has measured it (in steps of 8).
         delay: async (selector, options = {}) => {

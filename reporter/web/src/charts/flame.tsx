@@ -3,12 +3,10 @@
 // A call tree as an icicle: callers above, what they call below, or the other way round; of two moments the difference: red
 // has grown, blue has shrunk. Frames inside a package that lead to one another, as those of the interpreter, are one row until a click
 // unfolds it.
-// In a picture it is drawn from the frame on that the reader has enlarged.
 
 import { useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { growth, percent, whole } from '../base/units.js';
 import type { TreeNode } from '../runs/tree.js';
-import { fitted, INK, MARGIN, number, type Picture, rgb, escaped, title, WIDTH } from './picture.js';
 import { useRoom } from './room.js';
 
 /** `top`: all; `amount`: in words. */
@@ -128,26 +126,6 @@ export function matchesIn({ top, amount }: Shown, pattern: RegExp) {
     };
     const sum = top.children.reduce((all, child) => all + walk(child, false), 0);
     return `${n === 1 ? '1 match' : `${whole(n)} matches`}: ${amount(sum)}, ${percent(sum, top.now)}`;
-}
-
-const PICTURE_ROW = 19;
-const SIZE = 11.5;
-
-/** `names` lead to the frame that is enlarged. */
-export function drawFlame(picture: Picture, shown: Shown, names: string[]) {
-    const root = framed(shown.top, [], shown.isCompared, new Set());
-    const boxes = layout(frameAt(root, names), WIDTH - 2 * MARGIN, 0.6);
-    for (const { frame, x, width, row, isCaller } of boxes) {
-        const [left, y] = [MARGIN + x, picture.top + row * PICTURE_ROW];
-        const words = width > 24 ? fitted(labelOf(frame, allOf(shown)), width - 6, SIZE) : '';
-        const text = words && `<text x="${number(left + 3)}" y="${number(y + 13)}" font-size="${SIZE}" fill="${INK.text}">${escaped(words)}</text>`;
-        const fill = frame.parent ? rgb(colour(frame.node, shown.isCompared)) : '#dfe3e8';
-        const size = `width="${number(width - (width > 2 ? 0.5 : 0))}" height="${PICTURE_ROW - 1}"`;
-        const rect = `<rect x="${number(left)}" y="${number(y)}" ${size} fill="${fill}"${isCaller ? ' opacity="0.6"' : ''}/>`;
-        picture.add(`<g>${title(about(frame.node, shown))}${rect}${text}</g>`);
-    }
-    picture.top += rowsIn(boxes) * PICTURE_ROW + 10;
-    picture.legend(flameKeys(shown.isCompared));
 }
 
 type FlameProps = {

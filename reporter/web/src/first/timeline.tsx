@@ -4,11 +4,9 @@
 // the whole run, on which the span that the plots show can be moved.
 
 import { useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
-import { count, growth, moment as time, size, whole, wholePercent } from '../base/units.js';
+import { growth, moment as time, size, whole, wholePercent } from '../base/units.js';
 import { signsOf } from '../charts/marks.js';
-import { drawMemory, MemoryPlot } from '../charts/memory.js';
-import { begun, finished } from '../charts/picture.js';
-import { PictureButtons } from '../charts/picture_buttons.js';
+import { MemoryPlot } from '../charts/memory.js';
 import { openingSpan, spanOf, theme, wholeSpan, zoomBy } from '../charts/plot.js';
 import { useRoom } from '../charts/room.js';
 import { type Area, areas, exact, type Side, times, valueAt } from '../runs/areas.js';
@@ -202,9 +200,9 @@ function chooseByKey(page: Page, event: KeyboardEvent) {
     event.stopPropagation();
 }
 
-type PlotProps = { page: Page; side: Side; dimension: Dimension; focus: string; onMade: (plot: MemoryPlot) => void };
+type PlotProps = { page: Page; side: Side; dimension: Dimension; focus: string };
 
-function Plot({ page, side, dimension, focus, onMade }: PlotProps) {
+function Plot({ page, side, dimension, focus }: PlotProps) {
     const { run, moment } = page;
     const canvas = useRef<HTMLDivElement>(null);
     const plot = useRef<MemoryPlot | null>(null);
@@ -212,7 +210,6 @@ function Plot({ page, side, dimension, focus, onMade }: PlotProps) {
     const back = theme()['--back'];
     useLayoutEffect(() => {
         const made = (plot.current = new MemoryPlot(page, side, canvas.current as HTMLDivElement, `time-${run.head.pid}`));
-        onMade(made);
         return () => made.destroy();
     }, [run, side]);
     useLayoutEffect(() => {
@@ -239,7 +236,7 @@ function Plot({ page, side, dimension, focus, onMade }: PlotProps) {
     );
 }
 
-function Chart({ page, side, dimension, onMade }: { page: Page; side: Side; dimension: Dimension; onMade: (plot: MemoryPlot) => void }) {
+function Chart({ page, side, dimension }: { page: Page; side: Side; dimension: Dimension }) {
     const { run, only } = page;
     const list = useMemo(() => areas(run, dimension, side), [run, dimension, side]);
     const [chosen, setFocus] = useState('');
@@ -249,7 +246,7 @@ function Chart({ page, side, dimension, onMade }: { page: Page; side: Side; dime
         <div class="chart">
             <figure>
                 <figcaption class={side === 'both' ? 'unseen' : ''}>{titleOf(side)}</figcaption>
-                <Plot page={page} side={side} dimension={dimension} focus={focus} onMade={onMade} />
+                <Plot page={page} side={side} dimension={dimension} focus={focus} />
             </figure>
             <Values page={page} side={side} dimension={dimension} list={list} focus={focus} setFocus={setFocus} />
         </div>
@@ -259,22 +256,10 @@ function Chart({ page, side, dimension, onMade }: { page: Page; side: Side; dime
 export function Timeline({ page }: { page: Page }) {
     const { run } = page;
     const [by, setBy] = settingOf<Dimension>(page, 'timeline.group-by', 'owner');
-    const plots = useRef(new Map<Side, MemoryPlot>());
     const names = dimensionsOf(run);
     const dimension = names.includes(by) ? by : 'owner';
     const spaces = sidesOf(run);
     const sides: Side[] = run.head.is_discrete && spaces.length > 1 ? spaces : ['both'];
-    const picture = () => {
-        const drawn = begun(
-            page,
-            `Memory over time by ${dimension === 'line' ? 'Python line' : dimension}; exact at ${count(run.moments.length, 'moment')}`,
-        );
-        for (const side of sides) {
-            const plot = plots.current.get(side);
-            if (plot) drawMemory(drawn, plot);
-        }
-        return finished(page, drawn, 'memory over time');
-    };
     const [first, last] = wholeSpan(run);
     const [from, to] = spanOf(page);
     const isAll = from <= first && to >= last;
@@ -317,10 +302,9 @@ export function Timeline({ page }: { page: Page }) {
                         </span>
                     ))}
                 </span>
-                <PictureButtons what="timeline" draw={picture} />
             </div>
             {sides.map((side) => (
-                <Chart key={side} page={page} side={side} dimension={dimension} onMade={(plot) => plots.current.set(side, plot)} />
+                <Chart key={side} page={page} side={side} dimension={dimension} />
             ))}
             <Overview page={page} />
         </section>

@@ -7,9 +7,7 @@ import { useMemo, useState } from 'preact/hooks';
 import { patternOf } from '../base/pattern.js';
 import { count, size, whole } from '../base/units.js';
 import { Chip } from '../charts/chip.js';
-import { drawFlame, Flame, flameKeys, matchesIn, type Shown } from '../charts/flame.js';
-import { begun, finished } from '../charts/picture.js';
-import { PictureButtons } from '../charts/picture_buttons.js';
+import { Flame, flameKeys, matchesIn, type Shown } from '../charts/flame.js';
 import { Choice, Legend, useKept } from '../charts/section.js';
 import type { Page } from '../runs/page.js';
 import type { Measure } from '../runs/parts.js';
@@ -107,17 +105,7 @@ function Trail({ path, source, enlarge, children }: TrailProps) {
 }
 
 /** The answer to a question, and how the reader looks at it. */
-function Tree({
-    page,
-    question,
-    tools,
-    picture,
-}: {
-    page: Page;
-    question: Question;
-    tools: ComponentChildren;
-    picture: (shown: Shown, names: string[]) => string;
-}) {
+function Tree({ page, question, tools }: { page: Page; question: Question; tools: ComponentChildren }) {
     const { run } = page;
     const { moment, other, measure, order } = question;
     const [wanted, want] = useKept<string>('search', '');
@@ -161,7 +149,6 @@ function Tree({
                         Reset
                     </button>
                 </span>
-                <PictureButtons what="flame graph" draw={() => picture(shown, names)} />
             </div>
             {last && (
                 <Trail path={path} source={source(last)} enlarge={enlarge}>
@@ -213,14 +200,6 @@ function View({ page }: { page: Page }) {
     const [side, setSide] = useKept<Question['side']>('memory', is_discrete && hasDevice ? 'device' : 'both', keysOf(SIDES));
     const [fold, setFold] = useKept<'no' | 'yes'>('fold', 'no');
     const question: Question = { moment, other, measure, order, side, only, isFolded: fold === 'yes' };
-    const nameOf = (key: string) => [...MEASURES, ...ORDERS, ...SIDES].find(([each]) => each === key)?.[1] ?? '';
-    const picture = (shown: Shown, names: string[]) => {
-        const parts = [nameOf(measure), nameOf(order), hasDevice && nameOf(side), only && `only ${only.name}`];
-        const compared = other === null ? '' : `, vs. ${run.label(other)}`;
-        const drawn = begun(page, `Call tree: ${parts.filter((part) => part).join(', ')}; at ${run.label(moment)}${compared}`);
-        drawFlame(drawn, shown, names);
-        return finished(page, drawn, 'call tree');
-    };
     const narrow = (value: string) => page.narrow(value ? { dimension: 'owner', index: Number(value), name: owners[Number(value)].name } : null);
     const tools = (
         <>
@@ -240,7 +219,7 @@ function View({ page }: { page: Page }) {
             <Chip page={page} />
         </>
     );
-    return <Tree page={page} question={question} tools={tools} picture={picture} />;
+    return <Tree page={page} question={question} tools={tools} />;
 }
 
 export const Calls = { id: 'calls', title: 'Call tree', View };
