@@ -60,12 +60,15 @@ void jm_native_patch_if_due(void)
     }
 }
 
-static void settle(const CallPlace *place)
+static void settle_at(void *place)
 {
-    if (jm_native_n_pending && NATIVE_BEGIN()) {
-        jm_native_pending_settle_at(*place);
-        jm_native_end();
-    }
+    jm_native_pending_settle_at(*(CallPlace *)place);
+}
+
+static void settle(CallPlace *place)
+{
+    if (jm_native_n_pending)
+        NATIVE_RECORD(settle_at, place);
 }
 
 #define PATH_BYTES 4096
@@ -168,8 +171,20 @@ static void *recorded_dlopen(const char *name, int mode)
     return handle;
 }
 
-Addr jm_native_dlopen_way(const HChar *name, UWord mode, UWord unused, Addr caller, const CallPlace *place);
-Addr jm_native_dlopen_way(const HChar *name, UWord mode, UWord unused, Addr caller, const CallPlace *place)
+typedef struct {
+    const HChar *name;
+    const CallPlace *place;
+    Addr caller;
+} Pending;
+
+static void dlopen_begins(void *job)
+{
+    const Pending *p = job;
+    jm_native_pending_begin(p->name, *p->place, p->caller);
+}
+
+Addr jm_native_dlopen_way(const HChar *name, UWord mode, UWord unused, Addr caller, CallPlace *place);
+Addr jm_native_dlopen_way(const HChar *name, UWord mode, UWord unused, Addr caller, CallPlace *place)
 {
     if (jm_native_state != NATIVE_RECORDS)
         return original(DLOPEN);
@@ -180,10 +195,7 @@ Addr jm_native_dlopen_way(const HChar *name, UWord mode, UWord unused, Addr call
     if (!depends_on_caller(name, caller))
         return (Addr)recorded_dlopen;
     __atomic_store_n(&is_patch_due, True, __ATOMIC_RELEASE);
-    if (NATIVE_BEGIN()) {
-        jm_native_pending_begin(name, *place, caller);
-        jm_native_end();
-    }
+    NATIVE_RECORD(dlopen_begins, &((Pending){name, place, caller}));
     return original(DLOPEN);
 }
 
@@ -225,7 +237,7 @@ static void *covered_dlvsym(void *handle, const char *name, const char *version)
 // With RTLD_NEXT, the caller wants to be called in place of the function, and has been patched itself. With
 // RTLD_DEFAULT the search begins with the program's own objects, whoever calls; what only the caller can see, it finds
 // by itself.
-static Bool is_to_cover(void *handle, const HChar *name, const CallPlace *place)
+static Bool is_to_cover(void *handle, const HChar *name, CallPlace *place)
 {
     if (jm_native_state != NATIVE_RECORDS)
         return False;
@@ -235,14 +247,14 @@ static Bool is_to_cover(void *handle, const HChar *name, const CallPlace *place)
            (handle != RTLD_DEFAULT || original_dlsym(handle, name));
 }
 
-Addr jm_native_dlsym_way(void *handle, const HChar *name, UWord unused, Addr caller, const CallPlace *place);
-Addr jm_native_dlsym_way(void *handle, const HChar *name, UWord unused, Addr caller, const CallPlace *place)
+Addr jm_native_dlsym_way(void *handle, const HChar *name, UWord unused, Addr caller, CallPlace *place);
+Addr jm_native_dlsym_way(void *handle, const HChar *name, UWord unused, Addr caller, CallPlace *place)
 {
     return is_to_cover(handle, name, place) ? (Addr)covered_dlsym : original(DLSYM);
 }
 
-Addr jm_native_dlvsym_way(void *handle, const HChar *name, UWord unused, Addr caller, const CallPlace *place);
-Addr jm_native_dlvsym_way(void *handle, const HChar *name, UWord unused, Addr caller, const CallPlace *place)
+Addr jm_native_dlvsym_way(void *handle, const HChar *name, UWord unused, Addr caller, CallPlace *place);
+Addr jm_native_dlvsym_way(void *handle, const HChar *name, UWord unused, Addr caller, CallPlace *place)
 {
     return handle != RTLD_DEFAULT && is_to_cover(handle, name, place) ? (Addr)covered_dlvsym : original(DLVSYM);
 }

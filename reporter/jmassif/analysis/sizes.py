@@ -29,8 +29,6 @@ class Block(NamedTuple):
     address: int
     bytes: int
     account: int
-    came: int  # place of its record among those of all blocks
-    went: int  # place of the record of its end, plus one; 0: it never did
 
 
 class Blocks(NamedTuple):
@@ -55,10 +53,10 @@ def blocks(profile: Profile, limit: int = MAX_BLOCKS) -> Blocks:
         if row in frees:
             index = live.pop(key, None)
             if index is not None:
-                found[index] = found[index]._replace(end=time + 1, went=row + 1)
+                found[index] = found[index]._replace(end=time + 1)
         else:
             live[key] = len(found)
-            found.append(Block(time, 0, address, n_bytes, account, row, 0))
+            found.append(Block(time, 0, address, n_bytes, account))
     if len(found) <= limit:
         return Blocks(found, 0, 0)
     ranked = sorted(range(len(found)), key=lambda index: -found[index].bytes)

@@ -7,7 +7,7 @@ unit of `run.time_unit`. Labels are safe to show.
 """
 
 import sys
-from typing import Callable, Dict, Generic, Iterator, List, NamedTuple, Optional, Set, Tuple, TypeVar
+from typing import Callable, Dict, Generic, Iterator, List, NamedTuple, Optional, Tuple, TypeVar
 
 from jmassif.analysis.advice import CacheCause, cause_of_cache, hints_at
 from jmassif.analysis.aggregate import Ledger, Usage, UsageRow, ledger, roles
@@ -18,9 +18,10 @@ from jmassif.analysis.balance import (
     device_balance,
     ledger_of_balance,
     memory_balance,
+    nearest_sampled,
+    sampled,
+    sampled_before,
 )
-from jmassif.analysis.balance import nearest_sampled, sampled, sampled_before
-from jmassif.analysis.device_history import replaced
 from jmassif.analysis.device_memory import Fragmentation, Layout, layout_at, layouts, over_time
 from jmassif.analysis.inherited import Inherited, inherited_at
 from jmassif.analysis.ladder import Ladder, ladders
@@ -256,12 +257,6 @@ class Report(Numbers):
     def blocks(self, limit: int) -> Blocks:
         """The largest blocks that have records."""
         return blocks(self.profile, limit)
-
-    @once
-    def replacements(self) -> Set[int]:
-        """Records of the device's blocks (rows) that only say what a block is for: no allocator did anything."""
-        run = self.profile
-        return replaced(run, run.blocks.n_rows)[1] if "device" in used_sides(run) else set()
 
 
 def default_moment(run: Profile, names: Names) -> Moment:

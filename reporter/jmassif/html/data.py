@@ -366,11 +366,9 @@ def add_timeline(columns: Columns, *totals: Sequence[int]) -> None:
 def _blocks(report: Report, found: Cells, share: float, columns: Columns) -> Tuple[int, int]:
     """The number of blocks that are left out, and their bytes."""
     kept = report.blocks(max(1, int(share * _MAX_BLOCKS)))
-    for name in ("begin", "end", "came", "went", "bytes"):
+    for name in ("begin", "end", "bytes"):
         columns.add(f"block.{name}", [getattr(block, name) for block in kept.rows])
     columns.add("block.address", [block.address for block in kept.rows], "address")
-    silent = report.replacements
-    columns.add("block.silent", [(row.came in silent) + 2 * (row.went - 1 in silent) for row in kept.rows])
     columns.add("block.cell", [found.cell_of[block.account] for block in kept.rows])
     return kept.n_left_out, kept.left_out_bytes
 

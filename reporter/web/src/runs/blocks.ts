@@ -15,21 +15,6 @@ export function liveBlocks(run: Run, now: number) {
     return live.sort((a, b) => bytes[b] - bytes[a]);
 }
 
-/** `place`: of its record among those of all blocks. */
-export type Step = { place: number; block: number; isEnd: boolean; time: number };
-
-/** What the device's allocators did, in order: a millisecond may have many steps. */
-export function stepsOf(run: Run): Step[] {
-    const { came, went, silent, begin, end, cell } = run.blocks;
-    const steps: Step[] = [];
-    for (let block = 0; block < came.length; block++) {
-        if (run.side[cell[block]] !== 1) continue;
-        if (!(silent[block] & 1)) steps.push({ place: came[block], block, isEnd: false, time: begin[block] });
-        if (went[block] && !(silent[block] & 2)) steps.push({ place: went[block] - 1, block, isEnd: true, time: end[block] - 1 });
-    }
-    return steps.sort((a, b) => a.place - b.place);
-}
-
 /** Its address is a handle, and says nothing of where the memory lies. */
 const isHandle = (run: Run, block: number) => run.head.kinds[run.cells.kind[run.blocks.cell[block]]].is_handle;
 

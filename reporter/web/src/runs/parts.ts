@@ -14,11 +14,7 @@ const OF_CELLS = ['node', 'kind', 'owner', 'role', 'library', 'thread', 'line', 
 export type Cells = Record<(typeof OF_CELLS)[number] | 'process' | 'chosen', Uint32Array>;
 /** Changes from moment to moment; `begin`: the first row of each. */
 export type Rows = Record<'begin' | 'cell', Uint32Array> & Record<Measure, Float64Array>;
-/**
- * `came`, `went`: places of the records of its begin and end (plus one; 0: none). `silent`: 1: its begin is no step of an allocator,
- * 2: its end is none; 3: both.
- */
-export type Blocks = Record<'begin' | 'end' | 'bytes' | 'came' | 'went' | 'silent', Float64Array> & { address: BigUint64Array; cell: Uint32Array };
+export type Blocks = Record<'begin' | 'end' | 'bytes', Float64Array> & { address: BigUint64Array; cell: Uint32Array };
 export const MAPPED = ['resident', 'virtual', 'shared', 'swapped'] as const;
 /** Bytes. */
 export type MappedFigures = Record<(typeof MAPPED)[number], number>;
@@ -110,9 +106,6 @@ export function noOtherParts(): OtherParts {
             begin: none,
             end: none,
             bytes: none,
-            came: none,
-            went: none,
-            silent: none,
             address: new BigUint64Array(0),
             cell: new Uint32Array(0),
         },
@@ -129,7 +122,7 @@ export function partsOf(data: RunData): Parts {
     return {
         ...heldParts(data),
         blocks: {
-            ...columns('block', 'begin', 'end', 'bytes', 'came', 'went', 'silent'),
+            ...columns('block', 'begin', 'end', 'bytes'),
             address: addresses('block.address'),
             cell: whole(column('block.cell')),
         },

@@ -41,20 +41,9 @@ function partsOf(run: Run, segment: number, inside: number[]) {
 }
 
 /** Device memory at a time, the largest pieces first. */
-export const segmentsAt = (run: Run, now: number) => segmentsOf(run, liveBlocks(run, now));
-
-/** Likewise right after the record with this place among those of blocks. */
-export function segmentsAfter(run: Run, place: number) {
-    const { came, went } = run.blocks;
-    return segmentsOf(
-        run,
-        [...came.keys()].filter((block) => came[block] <= place && (!went[block] || went[block] - 1 > place)),
-    );
-}
-
-function segmentsOf(run: Run, blocks: number[]): Segment[] {
+export function segmentsAt(run: Run, now: number): Segment[] {
     const { address, bytes } = run.blocks;
-    const onDevice = blocks.filter((block) => run.side[run.blocks.cell[block]] === 1);
+    const onDevice = liveBlocks(run, now).filter((block) => run.side[run.blocks.cell[block]] === 1);
     return nested(run, onDevice)
         .map(({ block, inside }) => {
             const isSegment = inside.length > 0 || ownerOf(run, block) === CACHE;

@@ -48,12 +48,7 @@ function rowsOf(runs: Run[], process: Float64Array, moment: Float64Array, firstC
 function blocksOf(parts: Parts[], firstCell: number[]) {
     const offsets = parts.map(({ head }) => head.offset);
     const all = parts.map(({ blocks }) => blocks);
-    // Each process has an order of its own.
-    const none = new Float64Array(0);
     return {
-        came: none,
-        went: none,
-        silent: none,
         begin: numbers(all.map(({ begin }, i) => begin.map((time) => time + offsets[i]))),
         end: numbers(all.map(({ end }, i) => end.map((time) => (time ? time + offsets[i] : 0)))),
         bytes: numbers(all.map(({ bytes }) => bytes)),

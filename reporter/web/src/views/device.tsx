@@ -6,11 +6,10 @@ import { useMemo, useRef, useState } from 'preact/hooks';
 import { count, percent, size } from '../base/units.js';
 import { Choice, Legend, useKept } from '../charts/section.js';
 import { StackBox } from '../charts/stack.js';
-import { type Chosen, StepList } from '../charts/steps.js';
 import { coloursOf } from '../runs/colours.js';
 import type { Page } from '../runs/page.js';
 import type { Run } from '../runs/run.js';
-import { fragmentation, type Part, type Segment, segmentsAfter, segmentsAt } from '../runs/segments.js';
+import { fragmentation, type Part, type Segment, segmentsAt } from '../runs/segments.js';
 
 const MOST_ROWS = 60;
 const MOST_PARTS = 3000; // on the page
@@ -171,33 +170,20 @@ function View({ page }: { page: Page }) {
     const [by, setBy] = useKept<By>('colour by', 'owner');
     const [said, say] = useState('');
     const [block, choose] = useState(-1);
-    // A step is of the moment that it was chosen at.
-    const [walked, walk] = useState<(Chosen & { moment: number }) | null>(null);
-    const at = walked?.moment === moment ? walked : null;
-    const segments = useMemo(() => (at ? segmentsAfter(run, at.step.place) : segmentsAt(run, now)), [run, now, at]);
+    const segments = useMemo(() => segmentsAt(run, now), [run, now]);
     return (
         <>
             <div class="above">
                 {run.head.roles.some((role) => role) && <Choice label="Colour by" options={COLOURS} value={by} onChange={setBy} />}
             </div>
             <p class="map-summary">
-                <span class="quiet">{at ? `after ${at.when}` : `at ${run.moments.length ? run.label(moment) : 'no moment'}`}: </span>
+                <span class="quiet">at {run.moments.length ? run.label(moment) : 'no moment'}: </span>
                 {summaryOf(segments)}
             </p>
-            <DeviceRows key={`${moment} ${at?.when}`} run={run} segments={segments} by={by} say={say} choose={choose} />
+            <DeviceRows key={moment} run={run} segments={segments} by={by} say={say} choose={choose} />
             <output class="readout" aria-live="polite">
                 {said}
             </output>
-            {run.blocks.came.length > 0 && (
-                <StepList
-                    run={run}
-                    moment={moment}
-                    choose={(chosen) => {
-                        walk({ ...chosen, moment });
-                        choose(chosen.step.block);
-                    }}
-                />
-            )}
             <StackBox run={run} block={block} />
         </>
     );
