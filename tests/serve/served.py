@@ -2,18 +2,16 @@
 """A server for tests, and what its answers are compared with."""
 
 import http.client
-import json
 import os
 import signal
 import subprocess
 from pathlib import Path
 from typing import Any, Dict, Iterator, List, Tuple
-from urllib.parse import urlencode, urlsplit
+from urllib.parse import urlsplit
 
 import pytest
 
 from jmassif.html.page import ASSETS
-from jmassif.model.records import side_of
 from jmassif.model.run import Profile
 from jmassif.reader.builder import load_file
 from tests.live.test_following import SMALL
@@ -44,11 +42,6 @@ class Served:
             return answer.status, answer.read(), {name.lower(): value for name, value in answer.getheaders()}
         finally:
             connection.close()
-
-    def ask(self, name: str, **parameters: object) -> Any:
-        status, content, _ = self.get(f"{self.path}{name}?{urlencode(parameters)}")
-        assert status == 200
-        return json.loads(content)
 
     def stop(self) -> int:
         self.process.send_signal(signal.SIGINT)
@@ -82,23 +75,3 @@ def fixture_small(tmp_path_factory: Any) -> Iterator[Tuple[Served, Profile]]:
     served = Served(path)
     yield served, load_file(str(path))
     assert served.stop() == 0
-
-
-def walk(profile: Profile, at: str) -> Dict[Tuple[int, ...], List[int]]:
-    """By stack of frames, outermost first: host and device bytes and blocks of all that it called, by a walk through accounts."""
-    if at.startswith("peak-"):
-        composition = profile.peak_composition(at[len("peak-") :])
-    else:
-        composition = profile.composition([snapshot.id for snapshot in profile.snapshots].index(int(at)))
-    sums: Dict[Tuple[int, ...], List[int]] = {}
-    for account, (n_bytes, blocks) in composition.items():
-        node, kind, _ = profile.accounts[account]
-        side = side_of(kind)
-        if not side:
-            continue
-        stack = tuple(profile.stack(node))[::-1]
-        for depth in range(len(stack) + 1):
-            figures = sums.setdefault(stack[:depth], [0, 0, 0])
-            figures[side == "device"] += n_bytes
-            figures[2] += 0 if kind == "heap-overhead" else blocks
-    return sums

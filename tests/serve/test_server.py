@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The server of a page: whom it answers, and that every place and block in its answers is the trace's."""
+"""The server of a page: whom it answers, and what it says of a run."""
 
-import json
-import random
 import re
 import socket
 import subprocess
@@ -10,19 +8,16 @@ import sys
 import threading
 import time
 from pathlib import Path
-from typing import Any, Dict, List, Optional, Tuple
+from typing import Any, List, Optional
 
 import pytest
 
-from jmassif.html.data import run_key
-from jmassif.model.run import Profile
-from jmassif.reader.builder import load_file
 from jmassif.reader.tokens import TraceError
 from jmassif.serve.server import Library
-from tests.live.test_following import SMALL, pieces, tail_of
+from tests.live.test_following import SMALL
 from tests.reporter.commands import assert_one_line_error, jmassif
 from tests.reporter.traces import Trace
-from tests.serve.served import fixture_serve, fixture_small, walk
+from tests.serve.served import fixture_serve, fixture_small
 
 # ---- who is answered -----------------------------------------------------------------------------
 
@@ -48,7 +43,7 @@ def test_the_page_is_served_with_the_token_and_its_own_host(small: Any) -> None:
     assert "Python" not in headers.get("server", "")
 
 
-@pytest.mark.parametrize("name", ["", "events", "children?process=1&at=1", "blocks"])
+@pytest.mark.parametrize("name", ["", "events"])
 def test_without_the_token_nothing_is_answered(small: Any, name: str) -> None:
     served = small[0]
     token = served.path.strip("/")
@@ -97,7 +92,7 @@ def test_a_request_without_a_host_or_with_two_is_refused(small: Any) -> None:
 def test_another_origin_is_refused(small: Any) -> None:
     served = small[0]
     assert served.get(served.path + "events", Origin="https://evil.example")[0] == 403
-    assert served.get(served.path + "children", Origin="null")[0] == 403
+    assert served.get(served.path, Origin="null")[0] == 403
     assert served.get(served.path, Origin=f"http://127.0.0.1:{served.port}")[0] == 200
 
 
@@ -113,8 +108,9 @@ def test_another_origin_is_refused(small: Any) -> None:
         "/etc/passwd",
         "page.html",
         "events/",
-        "children/..",
-        "children%00",
+        "events%00",
+        "events?node=1",
+        "?node=1",
         "\\..\\",
         ".",
         "x" * 5000,
@@ -137,40 +133,14 @@ def test_only_get_is_answered(small: Any, method: str) -> None:
     assert small[0].get(small[0].path, "MAKE")[0] == 501
 
 
-@pytest.mark.parametrize(
-    "query, status",
-    [
-        ("process=9&at=1", 404),
-        ("process={pid}&at=999999", 404),
-        ("process={pid}&at=peak-none", 404),
-        ("process={pid}&at=1&node=99999999", 404),
-        ("process={pid}&at=1&node=1234567890123", 404),
-        ("process={pid}&at=1&node=-1", 400),
-        ("process={pid}&at=1&node=x", 400),
-        ("process={pid}&at=1&node=٣", 400),
-        ("process={pid}&at=1&node=1&node=2", 400),
-        ("process={pid}&at=1&path=/etc/passwd", 400),
-        ("a&b", 400),
-        ("&".join(f"a{n}=1" for n in range(50)), 400),
-    ],
-)
-def test_what_is_not_there_is_said_so(small: Any, query: str, status: int) -> None:
-    served, profile = small
-    text = query.format(pid=run_key(profile)).replace("٣", "%D9%A3")
-    for name in ("children", "blocks"):
-        assert served.get(f"{served.path}{name}?{text}")[:2] == (status, f"{status}\n".encode())
-
-
 def test_fifty_requests_at_once_are_answered(small: Any) -> None:
-    served, profile = small
-    pid = run_key(profile)
+    served = small[0]
     found: List[Optional[int]] = [None] * 50
     barrier = threading.Barrier(50)
 
     def ask(number: int) -> None:
         barrier.wait()
-        name = ("", f"children?process={pid}&at=peak-total", f"blocks?process={pid}&at=peak-total")[number % 3]
-        found[number] = served.get(served.path + name)[0]
+        found[number] = served.get(served.path)[0]
 
     threads = [threading.Thread(target=ask, args=(number,)) for number in range(50)]
     for thread in threads:
@@ -193,99 +163,6 @@ def test_silent_connections_keep_nobody_out(small: Any) -> None:
         assert connection.recv(100) == b""
         connection.close()
     assert time.monotonic() - begin < 15
-
-
-# ---- what is answered ----------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("at", ["peak-total", "1", "40"])
-def test_every_place_holds_what_a_walk_through_all_accounts_says(small: Any, at: str) -> None:
-    served, profile = small
-    wanted = walk(profile, at)
-    pid = run_key(profile)
-    chance = random.Random(4)
-    pending: List[Tuple[int, Tuple[int, ...]]] = [(0, ())]
-    n_asked = 0
-    while pending and n_asked < 150:
-        node, stack = pending.pop(chance.randrange(len(pending)))
-        rows: List[Any] = []
-        while True:
-            found = served.ask("children", process=pid, at=at, node=node, first=len(rows))
-            n_asked += 1
-            rows += found["rows"]
-            if len(rows) == found["n"]:
-                break
-        figures = ("host", "device", "blocks")
-        assert [found["all"][name] for name in figures] == wanted.get(stack, [0, 0, 0])
-        sums = [found["own"][name] + sum(row[name] for row in rows) for name in figures]
-        assert sums == wanted.get(stack, [0, 0, 0])
-        assert len(rows) == sum(
-            1 for each, held in wanted.items() if len(each) == len(stack) + 1 and each[:-1] == stack and any(held)
-        )
-        for row in rows:
-            outer = stack + (profile.node_frame[row["node"]],)
-            assert [row[name] for name in figures] == wanted[outer]
-            pending.append((row["node"], outer))
-    assert n_asked > 20 or at == "1"
-
-
-def test_programs_of_one_process_are_told_apart(serve: Any, tmp_path: Path) -> None:
-    """After exec the process has the same number."""
-    paths = []
-    for number, n_bytes in ((1, 7000), (2, 9000)):
-        trace = Trace(memory="unified", pid="7", process="7.1", start_unix_ms=str(1000 * number), time_unit="ms")
-        trace.snapshot(5, "time", {trace.account("heap", "app", [f"main{number} (a.c:2)"]): (n_bytes, 1)})
-        trace.snapshot(6, "exec")
-        paths.append(trace.save(tmp_path, f"jmassif.out.7.{number}"))
-    served = serve(*paths)
-    for number, n_bytes in ((1, 7000), (2, 9000)):
-        found = served.ask("children", process=f"7.{1000 * number}", at=1)
-        assert [(row["name"], row["host"]) for row in found["rows"]] == [(f"main{number} (a.c:2)", n_bytes)]
-
-
-def test_every_block_with_a_record_is_found(small: Any) -> None:
-    served, profile = small
-    position = profile.snapshots[-2].position
-    live: Dict[Tuple[int, int], int] = {}
-    frees = set(profile.frees)
-    for row, (_, address, n_bytes, account) in enumerate(
-        zip(profile.blocks.time, profile.blocks.address, profile.blocks.size, profile.blocks.account)
-    ):
-        if row < position:
-            if row in frees:
-                live.pop((address, account), None)
-            else:
-                live[address, account] = n_bytes
-    found: List[Any] = []
-    while True:
-        answer = served.ask("blocks", process=run_key(profile), at=profile.snapshots[-2].id, first=len(found))
-        found += answer["rows"]
-        if len(found) == answer["n"]:
-            break
-    assert sorted((int(row["address"], 16), row["bytes"]) for row in found) == sorted(
-        (key[0], n) for key, n in live.items()
-    )
-    assert len(found) > 5 and answer["bytes"] == sum(live.values())
-
-
-def test_a_tail_is_shown_and_goes_again(serve: Any, tmp_path: Path) -> None:
-    """What is served of a trace with a tail is what a reader of the whole file has; when it is replaced, likewise."""
-    path = tmp_path / "jmassif.out.1"
-    parts = pieces(SMALL)
-    begin = parts[30].find(b"\nS ") + 1
-    path.write_bytes(b"".join(parts[:30]) + parts[30][:begin] + tail_of(parts[30]))
-    served = serve(path)
-    profile = load_file(str(path))
-    pid, last = run_key(profile), profile.snapshots[-1].id
-    assert list(served.ask("children", process=pid, at=last)["all"].values()) == walk(profile, str(last))[()]
-    path.write_bytes(b"".join(parts[:35]))
-    profile = load_file(str(path))
-    for _ in range(300):
-        status, content, _ = served.get(f"{served.path}children?process={pid}&at={profile.snapshots[-1].id}")
-        if status == 200:
-            break
-        threading.Event().wait(0.1)
-    assert list(json.loads(content)["all"].values()) == walk(profile, str(profile.snapshots[-1].id))[()]
 
 
 # ---- the command ---------------------------------------------------------------------------------

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Down into the flame graph: a frame enlarged, the way back, what else the page has of it, and what only a server has."""
+"""Down into the flame graph: a frame enlarged, the way back, and what else the page has of it."""
 
 from pathlib import Path
 from typing import Any, List
@@ -7,10 +7,7 @@ from typing import Any, List
 import pytest
 
 from tests.reporter.traces import Trace
-from tests.web.browser import SCREENSHOTS, look, visit, write_page
-from tests.serve.served import Served, fixture_serve
-
-__all__ = ["fixture_serve"]
+from tests.web.browser import SCREENSHOTS, look, write_page
 
 TRAIL = "#calls .trail p:first-child"
 LINKS = "#calls .trail .links a"
@@ -102,21 +99,3 @@ def test_axe_finds_nothing_wrong_with_an_enlarged_frame(page: Path) -> None:
     shot = ["screenshot", str(SCREENSHOTS / "drill-down.png")]
     scroll = ["evaluate", "document.querySelector('#calls').scrollIntoView()"]
     assert look(page, *STEP, ["axe"], scroll, shot)[3] == []
-
-
-def test_a_server_opens_every_stack_below_the_frame(serve: Any, tmp_path: Path) -> None:
-    trace = made()
-    # Too small for the page, which sums them up; the server has each.
-    frames = ["py step (/home/u/train.py:7)", "py main (/home/u/train.py:30)"]
-    small = {trace.account("heap", "app", [f"tiny{i} (t.c:{i + 1})", *frames]): (1, 1) for i in range(500)}
-    trace.lines.remove("Z 3 exit 0")
-    trace.snapshot(4, "exit", small, {"total": (4, {})})
-    trace.lines.append("Z 5 exit 0")
-    served: Served = serve(trace.save(tmp_path))
-    steps: List[List[Any]] = [*STEP, ["click", f"{LINKS}:has-text('All stacks')"]]
-    until = ["until", "!!document.querySelector('#places tr.chosen')", 60000]
-    seen = ["texts", "#places tr.chosen .name"], ["texts", "#places tbody tr .name"]
-    visited = visit(served.address, *steps, until, *seen, ["focused"])  # type: ignore[arg-type]
-    chosen, rows, focused = visited.results[5:8]
-    assert visited.trouble == [] and chosen == ["train.py:7 (step)"] and "train.py:7 (step)" in focused
-    assert any(name.startswith("tiny") for name in rows) and len(rows) > 190

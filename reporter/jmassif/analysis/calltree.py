@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Call trees in columns, for text, exports and a server: from the outermost frame inwards (`top_down`), from the allocation outwards
-(`bottom_up`), or as the stacks of a trace are (`StackTree`).
+"""Call trees in columns, for text and exports: from the outermost frame inwards (`top_down`), or from the allocation outwards
+(`BottomUp`).
 
 The sum of a node is always that of its children and of what ends in it, to the byte: places below a threshold are folded into one
 child, and where some stacks end at a frame that others continue from, a child stands for those that end.
@@ -13,8 +13,6 @@ from functools import lru_cache
 from collections import defaultdict
 from typing import Callable, Dict, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple, TypeVar, Union
 
-from jmassif.analysis.aggregate import aggregate
-from jmassif.analysis.sizes import Block, blocks
 from jmassif.attribution.names import STACK_ENDS, Names
 from jmassif.attribution.packages import Folding, FrameRun
 from jmassif.model.records import AccountType, LiveBytesByAccount, counted_blocks
@@ -258,53 +256,3 @@ def _text(label: Union[str, FrameRun], items: List[_Item]) -> str:
         return label
     numbers = [item[4] for item in items]
     return label.label(min(numbers), max(numbers))
-
-
-# ---- as a trace has them -----------------------------------------------------------------------
-
-
-class Held(NamedTuple):
-    """Columns by node of host bytes, device bytes and blocks: of the stacks that end there, and with all below."""
-
-    own: "List[array[int]]"
-    all: "List[array[int]]"
-
-
-class StackTree:
-    """The trie of stacks of a run as it is when this is made, for a server that shows it node by node."""
-
-    def __init__(self, profile: Profile) -> None:
-        self._profile = profile
-        self.n_nodes = len(profile.node_parent)
-        self._below: Dict[int, List[int]] = defaultdict(list)
-        for node, parent in enumerate(profile.node_parent[1:], 1):
-            self._below[parent].append(node)
-
-    def at(self, composition: LiveBytesByAccount) -> Held:
-        """Sums of a composition, without accounts that do not count."""
-        own = [array("q", bytes(8 * self.n_nodes)) for _ in range(3)]
-        for node, usage in aggregate(self._profile, composition, self._profile.accounts.nodes.__getitem__).items():
-            if node < self.n_nodes:
-                own[0][node], own[1][node], own[2][node] = usage.host_bytes, usage.device_bytes, usage.blocks
-        return Held(own, [summed(self._profile.node_parent, column) for column in own])
-
-    def children(self, held: Held, node: int) -> List[int]:
-        """Those that hold anything, the largest first."""
-        host, device, blocks = held.all
-        found = [child for child in self._below[node] if host[child] or device[child] or blocks[child]]
-        return sorted(found, key=lambda child: (-host[child] - device[child], -blocks[child], child))
-
-    def blocks(self, node: int, position: int, time: int) -> List[Block]:
-        """The blocks below a node that had records and lived after so many of these, and at that time; the largest first."""
-        profile = self._profile
-        is_inside = bytearray(len(profile.node_parent))
-        is_inside[node] = 1
-        for at in range(node + 1, len(is_inside)):
-            is_inside[at] = is_inside[profile.node_parent[at]]
-        nodes, last = profile.accounts.nodes, min(position, bisect_right(profile.blocks.time, time))
-        found = [
-            block
-            for block in blocks(profile, sys.maxsize).rows
-            if is_inside[nodes[block.account]] and block.came < last and not 0 < block.went <= last
-        ]
-        return sorted(found, key=lambda block: (-block.bytes, block.begin, block.address))

@@ -2,36 +2,26 @@
 """The server of a page: 127.0.0.1 alone, and no answer without the token, the first part of every path.
 
 A foreign page in the same browser can send requests here too. It does not know the token, cannot read an answer, and a name
-of its own that leads to this address is refused as Host. Nothing can be written, and no path leads to a file: there are four
+of its own that leads to this address is refused as Host. Nothing can be written, and no path leads to a file: there are two
 names. A connection that is silent for seconds is closed.
 
 Two threads read each trace. One reads totals alone, which costs little, and publishes them. The other has the whole model, makes
-the page again when there are new snapshots, which takes seconds for a large run, and answers the page's queries.
+the page again when there are new snapshots, which takes seconds for a large run.
 """
 
 import hmac
 import json
-import re
 import secrets
 import socketserver
 import threading
 import time
-from array import array
 from http.server import BaseHTTPRequestHandler, HTTPServer
-from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
-from urllib.parse import parse_qsl
+from typing import Any, Callable, Dict, Optional, Sequence, Tuple
 
-from jmassif.analysis.calltree import Held, StackTree
 from jmassif.analysis.processes import join
-from jmassif.attribution.names import describe
-from jmassif.html.cells import shown, source_around
-from jmassif.html.data import run_key
 from jmassif.html.page import page
 from jmassif.live.run import Family, Followed, LiveRun
-from jmassif.model.records import LiveBytesByAccount, side_of
-from jmassif.model.run import Profile
 from jmassif.reader.tokens import TraceError
-from jmassif.render.sources import sources_of
 from jmassif.units import moment, printable
 
 # ---- the runs ----------------------------------------------------------------------------------------
@@ -40,15 +30,10 @@ _LOOK_SECONDS = 0.25
 # Making pages takes time from a program on the same machine: at most this share, and none after so long without a request.
 _SHARE = 0.25
 _WANTED_SECONDS = 20.0
-MOST_ROWS = 200
-_MOMENTS_KEPT = 3
-PEAK = "peak-"
 
 
 class ServedRun(Followed):
     """Raises TraceError when it is made, and from poll()."""
-
-    _tree: Optional[StackTree] = None
 
     def poll(self) -> bool:
         """Reads all that there is; whether anything is new."""
@@ -56,39 +41,8 @@ class ServedRun(Followed):
         while not self.follower.is_all:
             is_news = super().poll() or is_news
         if is_news:
-            self._tree = None
             self.profile.forget(0)  # of accounts that are new, too
         return is_news
-
-    @property
-    def tree(self) -> StackTree:
-        if self._tree is None:
-            self._tree = StackTree(self.profile)
-            self._held: Dict[str, Held] = {}
-        return self._tree
-
-    def moment(self, at: str) -> Tuple[LiveBytesByAccount, int, int]:
-        """The composition, the number of block records, and the time. Raises KeyError.
-
-        `at`: "peak-total", or the id of a snapshot.
-        """
-        profile = self.profile
-        if at.startswith(PEAK):
-            peak = profile.peaks[at[len(PEAK) :]]
-            return profile.peak_composition(peak.which), profile.snapshots[peak.snapshot].position, peak.time
-        for index, snapshot in enumerate(profile.snapshots):
-            if str(snapshot.id) == at:
-                return profile.composition(index), snapshot.position, snapshot.time
-        raise KeyError(at)
-
-    def held(self, at: str) -> Held:
-        """Raises KeyError."""
-        tree = self.tree
-        if at not in self._held:
-            while len(self._held) >= _MOMENTS_KEPT:
-                del self._held[next(iter(self._held))]
-            self._held[at] = tree.at(self.moment(at)[0])
-        return self._held[at]
 
 
 def _now(run: LiveRun) -> Dict[str, Any]:
@@ -114,7 +68,6 @@ class Library:
         self._directories = directories
         self._family = Family(names, has_sums=False)
         self._runs: Dict[str, ServedRun] = {}
-        self._lock = threading.Lock()  # of the runs, and of queries
         self._changed = threading.Condition()
         self.page = b""
         self._version = 0  # of the page
@@ -182,79 +135,27 @@ class Library:
 
     def _make_page(self) -> bool:
         """Returns whether anything is new."""
-        with self._lock:
-            is_news = not self.page
-            for run in list(self._family.runs):
-                try:
-                    if run.name not in self._runs:
-                        self._runs[run.name] = ServedRun(run.name)
-                        is_news = True
-                    is_news = self._runs[run.name].poll() or is_news
-                    profile = self._runs[run.name].profile
-                    is_news = is_news or profile.is_running != run.is_running
-                    profile.is_running = run.is_running
-                except TraceError:
-                    self._runs.pop(run.name, None)
-                    if not self._runs and len(self._family.runs) < 2:
-                        raise
-                    if run in self._family.runs:
-                        self._family.runs.remove(run)
-            if is_news:
-                job = join([(name, run.profile) for name, run in self._runs.items()])
-                self.page = "\n".join(page(job, self._directories, True)).encode("utf-8", "backslashreplace")
-                self._version += 1
-            return is_news
-
-    def answer(self, name: str, key: str, at: str, node: int, first: int) -> Dict[str, Any]:
-        """The "children" or "blocks" of a node, from the `first` on (docs/contributing.md). Raises KeyError if there is none."""
-        self.want()
-        with self._lock:
-            run = {run_key(run.profile): run for run in self._runs.values()}[key]
-            if not 0 <= node < run.tree.n_nodes:
-                raise KeyError(node)
-            found = self._children(run, at, node, first) if name == "children" else _blocks(run, at, node, first)
-            found["stack"] = [_label(run.profile, frame) for frame in list(run.profile.stack(node))[::-1]]
-            return found
-
-    def _children(self, run: ServedRun, at: str, node: int, first: int) -> Dict[str, Any]:
-        """The callees of a node with any memory."""
-        held = run.held(at)
-        found = run.tree.children(held, node)
-        sources = sources_of(run.profile, self._directories)
-        rows = []
-        for child in found[first : first + MOST_ROWS]:
-            frame = run.profile.node_frame[child]
-            rows.append(
-                {
-                    "node": child,
-                    "name": _label(run.profile, frame),
-                    "type": run.profile.frames[frame][0],
-                    "around": source_around(sources, run.profile.frame(frame)),
-                    "children": len(run.tree.children(held, child)),
-                    **_figures(held.all, child),
-                }
-            )
-        return {"rows": rows, "n": len(found), "all": _figures(held.all, node), "own": _figures(held.own, node)}
-
-
-def _blocks(run: ServedRun, at: str, node: int, first: int) -> Dict[str, Any]:
-    """The blocks of a node and of all below it."""
-    _, position, time_ = run.moment(at)
-    found = run.tree.blocks(node, position, time_)
-    rows: List[Dict[str, Any]] = []
-    for block in found[first : first + MOST_ROWS]:
-        _, kind, owner = run.profile.accounts[block.account]
-        row = {"begin": block.begin, "address": f"{block.address:x}", "bytes": block.bytes}
-        rows.append({**row, "kind": kind, "owner": owner, "side": side_of(kind) or ""})
-    return {"rows": rows, "n": len(found), "bytes": sum(block.bytes for block in found)}
-
-
-def _label(profile: Profile, frame: int) -> str:
-    return shown(describe(profile.frame(frame))) if frame else "all"
-
-
-def _figures(columns: "List[array[int]]", node: int) -> Dict[str, int]:
-    return dict(zip(("host", "device", "blocks"), (column[node] for column in columns)))
+        is_news = not self.page
+        for run in list(self._family.runs):
+            try:
+                if run.name not in self._runs:
+                    self._runs[run.name] = ServedRun(run.name)
+                    is_news = True
+                is_news = self._runs[run.name].poll() or is_news
+                profile = self._runs[run.name].profile
+                is_news = is_news or profile.is_running != run.is_running
+                profile.is_running = run.is_running
+            except TraceError:
+                self._runs.pop(run.name, None)
+                if not self._runs and len(self._family.runs) < 2:
+                    raise
+                if run in self._family.runs:
+                    self._family.runs.remove(run)
+        if is_news:
+            job = join([(name, run.profile) for name, run in self._runs.items()])
+            self.page = "\n".join(page(job, self._directories, True)).encode("utf-8", "backslashreplace")
+            self._version += 1
+        return is_news
 
 
 # ---- the server --------------------------------------------------------------------------------------
@@ -344,28 +245,26 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         try:
-            name, query = self._asked()
+            name = self._asked()
             if name == "":
                 self.server.library.want()
                 self._send(200, "text/html; charset=utf-8", self.server.library.page, _FRAMES)
             elif name == "events":
                 self._stream_events()
-            elif name in ("children", "blocks"):
-                self._answer(name, query)
             else:
                 raise _Refused(404, "unknown name")
         except _Refused as refused:
             self.send_error(refused.status)
 
-    def _asked(self) -> Tuple[str, Dict[str, str]]:
-        """The name behind the token, and the parameters. Nothing is decoded or normalized."""
+    def _asked(self) -> str:
+        """The name behind the token. Nothing is decoded or normalized."""
         hosts = self.headers.get_all("Host") or []
         if len(hosts) != 1 or hosts[0] not in self.server.names:
             raise _Refused(403, "another host's name")
         if self.headers.get("Origin") not in (None, *(f"http://{name}" for name in self.server.names)):
             raise _Refused(403, "another origin")
         # The request line as it was sent: some releases of Python make one slash of several.
-        path, _, rest = self.requestline.split()[1].partition("?")
+        path = self.requestline.split()[1]
         begin, _, tail = path[1:].partition("/")
         is_known = hmac.compare_digest(begin.encode("utf-8", "replace"), self.server.token.encode("ascii"))
         if not path.startswith("/") or not is_known:
@@ -373,26 +272,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.connection.settimeout(_ANSWER_SECONDS)
         if path == f"/{begin}":
             raise _Refused(404, "the page's address ends in a slash")
-        try:
-            pairs = parse_qsl(rest, strict_parsing=bool(rest), max_num_fields=8)
-        except ValueError:
-            raise _Refused(400, "no parameters")
-        if len(pairs) != len(dict(pairs)):
-            raise _Refused(400, "a parameter comes twice")
-        return tail, dict(pairs)
-
-    def _answer(self, name: str, query: Dict[str, str]) -> None:
-        if set(query) - {"process", "at", "node", "first"}:
-            raise _Refused(400, "no such parameter")
-        numbers = [query.get(key, "0") for key in ("node", "first")]
-        if not all(re.fullmatch("[0-9]{1,20}", number) for number in numbers):
-            raise _Refused(400, "no number")
-        try:
-            found = self.server.library.answer(name, query.get("process", ""), query.get("at", ""), *map(int, numbers))
-        except KeyError:
-            raise _Refused(404, "not there")
-        text = json.dumps(found, separators=(",", ":")).encode("utf-8")
-        self._send(200, "application/json", text, _POLICY)
+        return tail
 
     def _stream_events(self) -> None:
         """Server-sent events: the state whenever it changes, and a beat in between, which fails once the client is gone."""

@@ -31,7 +31,6 @@ import { Mapped } from './views/mapped.js';
 import { OutOfMemory } from './views/oom.js';
 import { Others } from './views/others.js';
 import { Owners } from './views/owners.js';
-import { Places } from './views/places.js';
 import { Range } from './views/range.js';
 import { Scopes } from './views/scopes.js';
 import { Sizes } from './views/sizes.js';
@@ -44,7 +43,7 @@ export type Tab = { id: string; title: string; views: View[] };
 /** Those of a report of runs. */
 const TABS: Tab[] = [
     { id: 'by-line', title: 'Lines', views: [Lines, CallersCallees, Temporaries] },
-    { id: 'flame-graph', title: 'Flame graph', views: [Calls, Places] },
+    { id: 'flame-graph', title: 'Flame graph', views: [Calls] },
     { id: 'allocations', title: 'Allocations', views: [BlocksOverTime, Blocks, DeviceMap, Fragmentation, Sizes, Range] },
     { id: 'by-owner', title: 'Owners', views: [Owners, Mapped] },
     { id: 'leaking', title: 'Leaks', views: [Leaks] },

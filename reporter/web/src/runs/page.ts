@@ -12,8 +12,8 @@ import type { Run } from './run.js';
 
 /** The call tree is narrowed to this: an owner, a line, or a cell, by its place in the run. */
 export type Only = { dimension: 'owner' | 'line' | 'cell'; index: number; name: string };
-/** A frame that a view is to show, with the names of its callers and its own, the outermost first. */
-export type Look = { section: string; name: string; path: string[] };
+/** A frame that a view is to show. */
+export type Look = { section: string; name: string };
 /** All that is chosen, at once. `span`: of the timeline, in its unit; null: as it opens. */
 export type Choices = {
     run: Run;

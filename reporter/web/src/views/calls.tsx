@@ -11,7 +11,6 @@ import { Flame, flameKeys, matchesIn, type Shown } from '../charts/flame.js';
 import { Choice, Legend, useKept } from '../charts/section.js';
 import type { Page } from '../runs/page.js';
 import type { Measure } from '../runs/parts.js';
-import { isServed } from '../runs/served.js';
 import { type Order, type Question, tree, type TreeNode } from '../runs/tree.js';
 
 const MEASURES: [Measure, string][] = [
@@ -46,14 +45,14 @@ function textOf({ top, amount }: Shown) {
 }
 
 /** Links to other views with a frame. */
-function Links({ page, order, node: { name, type }, path }: { page: Page; order: Order; node: TreeNode; path: string[] }) {
+function Links({ page, node: { name, type } }: { page: Page; node: TreeNode }) {
     const { run } = page;
     const { lines, frames } = run.head;
     if (page.data.difference) return null;
     const isFrame = type === 'python' || type === 'native' || (type === 'internal' && frames.label.includes(name));
     const line = lines.label.findIndex((label, i) => `${label} (${lines.function[i]})` === name);
     const link = (section: string, text: string, look = name) => (
-        <a href={`#${section}`} onClick={() => page.lookAt({ section, name: look, path })}>
+        <a href={`#${section}`} onClick={() => page.lookAt({ section, name: look })}>
             {text}
         </a>
     );
@@ -61,7 +60,6 @@ function Links({ page, order, node: { name, type }, path }: { page: Page; order:
         <p class="links">
             {isFrame && run.measures.includes('allocated') && link('callers-callees', 'Callers and callees')}
             {line >= 0 && link('lines', 'In the table of Python lines', lines.label[line])}
-            {isServed() && !run.parts.together && order === 'top-down' && link('places', 'All stacks below it, and its blocks')}
         </p>
     );
 }
@@ -107,7 +105,7 @@ function Trail({ path, source, enlarge, children }: TrailProps) {
 /** The answer to a question, and how the reader looks at it. */
 function Tree({ page, question, tools }: { page: Page; question: Question; tools: ComponentChildren }) {
     const { run } = page;
-    const { moment, other, measure, order } = question;
+    const { moment, other, measure } = question;
     const [wanted, want] = useKept<string>('search', '');
     // Frames that the reader has enlarged, one after the other; the last is.
     const [history, setHistory] = useState<string[][]>([]);
@@ -152,7 +150,7 @@ function Tree({ page, question, tools }: { page: Page; question: Question; tools
             </div>
             {last && (
                 <Trail path={path} source={source(last)} enlarge={enlarge}>
-                    <Links page={page} order={order} node={last} path={path.map(({ name }) => name)} />
+                    <Links page={page} node={last} />
                 </Trail>
             )}
             <output class="readout flame-detail" aria-live="polite">
