@@ -6,9 +6,7 @@ The sum of a node is always that of its children and of what ends in it, to the 
 child, and where some stacks end at a frame that others continue from, a child stands for those that end.
 """
 
-import sys
 from array import array
-from bisect import bisect_right
 from functools import lru_cache
 from collections import defaultdict
 from typing import Callable, Dict, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple, TypeVar, Union

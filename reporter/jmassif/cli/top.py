@@ -8,7 +8,6 @@ import select
 import shutil
 import signal
 import sys
-import time
 from contextlib import suppress
 from typing import Any, Dict, List, Optional, Sequence
 

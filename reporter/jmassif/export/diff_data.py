@@ -8,7 +8,7 @@ from jmassif.analysis.aggregate import Usage
 from jmassif.analysis.compare import Difference, DifferenceRow as Row, View
 from jmassif.analysis.ladder import Ladder
 from jmassif.export.json import data
-from jmassif.model.run_info import label
+
 
 JSON_VERSION = 1
 
