@@ -11,7 +11,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 
-static Long call(UWord number, UWord a1, UWord a2, UWord a3, UWord a4, UWord a5, UWord a6)
+Long jm_kernel_call6(UWord number, UWord a1, UWord a2, UWord a3, UWord a4, UWord a5, UWord a6)
 {
 #if defined(__x86_64__)
     Long result;
@@ -40,12 +40,12 @@ static Long call(UWord number, UWord a1, UWord a2, UWord a3, UWord a4, UWord a5,
 
 Long jm_kernel_call(UWord number, UWord a1, UWord a2, UWord a3, UWord a4, UWord a5)
 {
-    return call(number, a1, a2, a3, a4, a5, 0);
+    return jm_kernel_call6(number, a1, a2, a3, a4, a5, 0);
 }
 
 Long jm_kernel_mmap(Addr address, SizeT bytes, UInt protection, UInt flags, Int fd, ULong offset)
 {
-    return call(__NR_mmap, address, bytes, protection, flags, fd, offset);
+    return jm_kernel_call6(__NR_mmap, address, bytes, protection, flags, fd, offset);
 }
 
 Int jm_open(const HChar *path, Int flags, UInt mode)

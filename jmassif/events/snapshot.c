@@ -150,6 +150,12 @@ void jm_snapshot_before_syscall(UInt number, const UWord *args)
         tell_at_end(&before_waits);
 }
 
+void jm_snapshot_idle(void)
+{
+    if (jm_clock_ms() - last_told_ms >= MS_BETWEEN_TAILS / 2 && may_tell(&before_waits))
+        tell_at_end(&before_waits);
+}
+
 static void take_and_tell(SnapshotReason reason)
 {
     take(reason);

@@ -48,6 +48,9 @@ void jm_snapshot_event(void);
 // Call now and then, also while the program allocates nothing.
 void jm_snapshot_tick(ULong blocks_dispatched);
 
+// Call a few times a second while the program does nothing of the above, from anywhere: writes recent changes.
+void jm_snapshot_idle(void);
+
 // Call after each system call, which may have taken any time. Only this sees programs that wait for requests.
 void jm_snapshot_after_syscall(void);
 

@@ -9,6 +9,7 @@
 #include "host/events.h"
 #include "host/host.h"
 #include "host/native/hook.h"
+#include "host/native/keeper.h"
 #include "host/native/mappings.h"
 #include "host/native/process.h"
 #include "host/native/thread.h"
@@ -368,6 +369,7 @@ static void is_child(void *job)
 {
     (void)job;
     event_after_fork_in_child(jm_native_thread->id);
+    jm_native_keeper_forked();
 }
 
 static void after_fork_in_child(void)
@@ -397,6 +399,7 @@ static void ends(void *status)
     event_ended();
     event_closed();
     jm_native_state = NATIVE_HAS_ENDED;
+    jm_native_keeper_stop();
 }
 
 static void end(Int status, void *argument)
@@ -426,8 +429,11 @@ static void executes(void *job)
 {
     (void)job;
     static const UWord args[6];
-    if (jm_native_is_process())
-        event_before_syscall(host_thread(), __NR_execve, args);
+    if (!jm_native_is_process())
+        return;
+    event_before_syscall(host_thread(), __NR_execve, args);
+    jm_native_keeper_stop();
+    jm_native_wants_keeper = True; // if the call fails
 }
 
 NATIVE_EXPORT Int execve(const HChar *path, HChar *const argv[], HChar *const environment[])

@@ -15,6 +15,7 @@
 #include "host/host.h"
 #include "host/native/got.h"
 #include "host/native/hook.h"
+#include "host/native/keeper.h"
 #include "host/native/mappings.h"
 #include "host/native/process.h"
 #include "host/native/thread.h"
@@ -333,6 +334,7 @@ static __attribute__((constructor(101))) void start(Int argc, HChar **argv, HCha
     jm_native_thread_begins(main_thread, &registers);
     jm_native_watch_process();
     jm_native_state = NATIVE_RECORDS;
+    jm_native_keeper_start();
     jm_native_end();
     jm_native_patch();
 }

@@ -11,8 +11,10 @@
 #include "base/libc.h"
 #include "host/events.h"
 #include "host/host.h"
+#include "host/native/keeper.h"
 #include "host/native/mappings.h"
 #include "host/native/pending.h"
+#include "trace/trace_file.h"
 
 #include <asm/unistd.h>
 #include <errno.h>
@@ -192,6 +194,8 @@ Bool jm_native_begin(const NativeRegisters *registers)
     t->registers = registers;
     if (UNLIKELY(jm_native_has_changes))
         jm_native_on_own_stack(report_changes, NULL);
+    if (UNLIKELY(jm_native_wants_keeper) && !jm_trace_is_pending())
+        jm_native_keeper_start();
     if (UNLIKELY(jm_native_n_pending))
         jm_native_on_own_stack(settle, (void *)registers);
     return True;
