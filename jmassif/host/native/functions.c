@@ -5,6 +5,7 @@
 // leaves the dynamic symbols, which are mapped. Buffers are static, since the program's stacks may be small.
 
 #include "host/native/functions.h"
+#include "base/array.h"
 #include "base/client_memory.h"
 #include "base/kernel.h"
 #include "base/libc.h"
@@ -35,6 +36,9 @@ typedef struct {
 } Function;
 
 #define NAME_IN_DYNAMIC (1u << 31)
+#define NAME_IN_LIST    (1u << 30) // an index of the object's lists, for a range of several names
+#define END_OF_LIST     ~0u
+#define MOST_STRINGS    NAME_IN_LIST // bytes
 
 // Symbols and their names: offsets in a file, or addresses of what is mapped.
 typedef struct {
@@ -61,8 +65,9 @@ typedef struct {
     SymbolTable full, dynamic; // full: in the debug file if there is a path of it
     ULong code;                // address of the first code, as in the file
     Function *functions;       // NULL until they are needed, and once dropped
-    UInt n_functions;
-    ULong used; // when
+    UInt n_functions, n_lists;
+    UInt *lists; // names, each list with its end
+    ULong used;  // when
 } Object;
 
 static Map objects = JM_MAP("jm.native.object");
@@ -331,8 +336,11 @@ static void read_dynamic(Object *o, Source from, const Elf64_Phdr *dynamic)
     }
     if (soname && strings)
         o->soname = jm_text_copy("jm.native.object", string_at(o->is_mapped_only, from.fd, strings + soname - 1));
-    if (o->is_mapped_only && symbols && strings)
-        o->dynamic = (SymbolTable){symbols, n_dynamic_symbols(hash, gnu_hash), strings, strings_bytes};
+    if (o->is_mapped_only && symbols && strings) {
+        ULong n = n_dynamic_symbols(hash, gnu_hash);
+        if (n <= MOST_SYMBOLS && strings_bytes <= MOST_STRINGS && jm_is_readable(symbols, n * sizeof(Elf64_Sym)))
+            o->dynamic = (SymbolTable){symbols, n, strings, strings_bytes};
+    }
 }
 
 static Bool lies_in(const Elf64_Shdr *section, ULong file_bytes)
@@ -348,7 +356,7 @@ static SymbolTable table_of(const Elf64_Shdr *sections, UInt n, const Elf64_Shdr
     const Elf64_Shdr *strings = &sections[symbols->sh_link];
     ULong n_symbols = symbols->sh_size / sizeof(Elf64_Sym);
     if (!lies_in(symbols, file_bytes) || !lies_in(strings, file_bytes) || !strings->sh_size ||
-        n_symbols > MOST_SYMBOLS || strings->sh_size >= NAME_IN_DYNAMIC)
+        n_symbols > MOST_SYMBOLS || strings->sh_size > MOST_STRINGS)
         return none;
     return (SymbolTable){symbols->sh_offset, n_symbols, strings->sh_offset, strings->sh_size};
 }
@@ -492,14 +500,9 @@ static Bool is_preferred(const HChar *a, const HChar *b)
 
 typedef struct {
     Function *at;
-    UInt n, capacity;
-    const HChar *full, *dynamic; // strings
+    UInt n;
+    Array lists;
 } Building;
-
-static const HChar *name_of(const Building *b, const Function *f)
-{
-    return f->name & NAME_IN_DYNAMIC ? b->dynamic + (f->name & ~NAME_IN_DYNAMIC) : b->full + f->name;
-}
 
 // The core takes a symbol that lies whole in one mapping of code, and not in the procedure linkage table.
 static Bool is_code(const Object *o, ULong start, ULong bytes)
@@ -516,7 +519,7 @@ static Bool is_code(const Object *o, ULong start, ULong bytes)
 
 static void add_symbols(Building *b, const Object *o, const Elf64_Sym *symbols, UInt n, SizeT strings_bytes, UInt flag)
 {
-    for (UInt i = 1; i < n; i++) {
+    for (UInt i = 0; i < n; i++) {
         const Elf64_Sym *s = &symbols[i];
         UInt type = ELF64_ST_TYPE(s->st_info);
         if ((type != STT_FUNC && type != STT_OBJECT && type != STT_GNU_IFUNC) || ELF64_ST_BIND(s->st_info) > STB_WEAK ||
@@ -526,10 +529,6 @@ static void add_symbols(Building *b, const Object *o, const Elf64_Sym *symbols, 
         ULong start = s->st_value - o->code;
         if (!is_code(o, s->st_value, bytes) || start + bytes > 0xffffffff)
             continue;
-        if (b->n == b->capacity) {
-            b->capacity = b->capacity ? b->capacity * 2 : 1024;
-            b->at = host_realloc("jm.native.function", b->at, b->capacity * sizeof *b->at);
-        }
         b->at[b->n++] = (Function){start, bytes, s->st_name | flag};
     }
 }
@@ -564,16 +563,54 @@ static void sort(Function **records, UInt n)
     host_free(to);
 }
 
-// Keep the preferred name of those for the same range.
+static Bool is_same_range(const Function *a, const Function *b)
+{
+    return a->start == b->start && a->bytes == b->bytes;
+}
+
+// Drop dynamic symbols where as many others have the same range: a full table has the dynamic ones too.
+static void drop_repeated(Building *b)
+{
+    UInt n = 0;
+    for (UInt i = 0, end = 0; i < b->n; i = end) {
+        UInt n_dynamic = 0;
+        for (; end < b->n && is_same_range(&b->at[i], &b->at[end]); end++)
+            n_dynamic += (b->at[end].name & NAME_IN_DYNAMIC) != 0;
+        for (UInt k = i; k < end; k++)
+            if (!(b->at[k].name & NAME_IN_DYNAMIC) || 2 * n_dynamic > end - i)
+                b->at[n++] = b->at[k];
+    }
+    b->n = n;
+}
+
+static void add_names(Building *b, UInt name)
+{
+    if (!(name & NAME_IN_LIST)) {
+        jm_array_add(&b->lists, &name);
+        return;
+    }
+    for (Word i = name & ~NAME_IN_LIST; *(UInt *)jm_array_at(&b->lists, i) != END_OF_LIST; i++) {
+        UInt listed = *(UInt *)jm_array_at(&b->lists, i);
+        jm_array_add(&b->lists, &listed);
+    }
+}
+
+// Make one function of those with the same range, with a list of their names: only when it is asked for are the names
+// read, and one chosen.
 static void merge(Building *b)
 {
-    UInt n = 1;
-    for (UInt i = 1; i < b->n; i++) {
-        Function *last = &b->at[n - 1], *next = &b->at[i];
-        if (last->start != next->start || last->bytes != next->bytes)
-            b->at[n++] = *next;
-        else if (!is_preferred(name_of(b, last), name_of(b, next)))
-            last->name = next->name;
+    UInt n = 0;
+    for (UInt i = 0, end = 0; i < b->n; i = end) {
+        while (end < b->n && is_same_range(&b->at[i], &b->at[end]))
+            end++;
+        Function merged = b->at[i];
+        if (end - i > 1) {
+            merged.name = NAME_IN_LIST | jm_array_n(&b->lists);
+            for (UInt k = i; k < end; k++)
+                add_names(b, b->at[k].name);
+            jm_array_add(&b->lists, &(UInt){END_OF_LIST});
+        }
+        b->at[n++] = merged;
     }
     b->n = n;
 }
@@ -618,58 +655,67 @@ static void arrange(Building *b)
     if (!b->n)
         return;
     sort(&b->at, b->n);
+    drop_repeated(b);
     merge(b);
     for (UInt i = 0; i < MOST_PASSES && cut(b); i++)
         merge(b);
 }
 
-static void add_table(Building *b, const Object *o, Int fd, const SymbolTable *t, UInt flag, Part *strings)
+#define MOST_AT_ONCE 65536u // symbols that are mapped
+
+static void add_table(Building *b, const Object *o, Int fd, const SymbolTable *t, UInt flag)
 {
-    Part symbols = part_of(fd, t->symbols, t->n_symbols * sizeof(Elf64_Sym));
-    *strings = part_of(fd, t->strings, t->strings_bytes);
-    const HChar *names = strings->at;
-    if (symbols.at && names && names[t->strings_bytes - 1] == 0) {
-        *(flag ? &b->dynamic : &b->full) = names;
-        add_symbols(b, o, symbols.at, t->n_symbols, t->strings_bytes, flag);
+    for (ULong i = 0; i < t->n_symbols; i += MOST_AT_ONCE) {
+        UInt n = t->n_symbols - i < MOST_AT_ONCE ? t->n_symbols - i : MOST_AT_ONCE;
+        Part symbols = part_of(fd, t->symbols + i * sizeof(Elf64_Sym), n * sizeof(Elf64_Sym));
+        if (symbols.at)
+            add_symbols(b, o, symbols.at, n, t->strings_bytes, flag);
+        release(symbols);
     }
-    release(symbols);
-    if (fd < 0 && symbols.at) {
-        jm_looked_at((Addr)symbols.at, (Addr)symbols.at + t->n_symbols * sizeof(Elf64_Sym));
-        jm_looked_at((Addr)names, (Addr)names + t->strings_bytes);
-    }
+}
+
+static SizeT index_bytes_of(const Object *o)
+{
+    return o->n_functions * sizeof *o->functions + o->n_lists * sizeof *o->lists;
 }
 
 // No host_… but host_alloc while parts of files are mapped: the host must not see them.
 static void build(Object *o, Int fd)
 {
-    Building b = {0};
-    Part full = {0}, dynamic = {0};
+    Building b = {.lists = JM_ARRAY("jm.native.function", UInt)};
     n_builds++;
+    // Pages that stay empty cost nothing.
+    b.at = host_alloc("jm.native.function", (o->full.n_symbols + o->dynamic.n_symbols + 1) * sizeof *b.at);
     if (o->full.n_symbols) {
         FileStatus status;
         Int other = o->debug_path ? open_file(o->debug_path, &status) : fd;
         if (other >= 0 && (other == fd || is_same_file(&status, &o->debug_status)))
-            add_table(&b, o, other, &o->full, 0, &full);
+            add_table(&b, o, other, &o->full, 0);
         if (other >= 0 && other != fd)
             jm_close(other);
     }
     if (o->dynamic.n_symbols)
-        add_table(&b, o, fd, &o->dynamic, NAME_IN_DYNAMIC, &dynamic);
+        add_table(&b, o, fd, &o->dynamic, NAME_IN_DYNAMIC);
     arrange(&b);
-    release(full);
-    release(dynamic);
+    if (o->is_mapped_only && b.n)
+        jm_looked_at(o->dynamic.symbols, o->dynamic.symbols + o->dynamic.n_symbols * sizeof(Elf64_Sym));
     o->n_functions = b.n;
-    o->functions = host_realloc("jm.native.function", b.at, (b.n + 1) * sizeof(Function));
-    index_bytes += b.n * sizeof(Function);
+    o->functions = host_alloc("jm.native.function", (b.n + 1) * sizeof *b.at);
+    memcpy(o->functions, b.at, b.n * sizeof *b.at);
+    host_free(b.at);
+    o->n_lists = jm_array_n(&b.lists);
+    o->lists = (UInt *)b.lists.records;
+    index_bytes += index_bytes_of(o);
 }
 
 static void drop_functions(Object *o)
 {
-    if (o->functions)
-        index_bytes -= o->n_functions * sizeof(Function);
+    index_bytes -= index_bytes_of(o);
     host_free(o->functions);
+    host_free(o->lists);
     o->functions = NULL;
-    o->n_functions = 0;
+    o->lists = NULL;
+    o->n_functions = o->n_lists = 0;
 }
 
 static void drop_oldest(const Object *but)
@@ -711,19 +757,32 @@ static void forget_names(const Object *o)
         }
 }
 
-static const HChar *read_symbol(const Object *o, Int fd, UInt name)
+// Read a name of the object's tables, from its opened file and that of its debug information.
+static const HChar *read_name(const Object *o, Int fd, Int debug, UInt name)
 {
     if (name & NAME_IN_DYNAMIC)
         return string_at(o->is_mapped_only, fd, o->dynamic.strings + (name & ~NAME_IN_DYNAMIC));
-    if (!o->debug_path)
-        return string_at(False, fd, o->full.strings + name);
+    return string_at(False, o->debug_path ? debug : fd, o->full.strings + name);
+}
+
+// Read the names of a function and return a copy of the preferred one.
+static HChar *read_symbol(const Object *o, Int fd, UInt name)
+{
+    HChar *best = NULL;
     FileStatus status;
-    Int debug = open_file(o->debug_path, &status);
+    Int debug = o->debug_path ? open_file(o->debug_path, &status) : -1;
     Bool is_same = debug >= 0 && is_same_file(&status, &o->debug_status);
-    const HChar *text = is_same ? string_at(False, debug, o->full.strings + name) : NULL;
+    const UInt *names = name & NAME_IN_LIST ? &o->lists[name & ~NAME_IN_LIST] : (const UInt[]){name, END_OF_LIST};
+    for (; *names != END_OF_LIST; names++) {
+        const HChar *text = read_name(o, fd, is_same ? debug : -1, *names);
+        if (!text || (best && is_preferred(best, text)))
+            continue;
+        host_free(best);
+        best = jm_text_copy("jm.native.name", text);
+    }
     if (debug >= 0)
         jm_close(debug);
-    return text;
+    return best;
 }
 
 // ---- objects -------------------------------------------------------------------------------------------------
@@ -835,7 +894,7 @@ const HChar *jm_function_at(const Mapping *code, Addr ip, Bool *is_entry)
     if (!f || known->object != o || known->start != f->start) {
         Int fd = open_object(o, code);
         f = find_in_file(o, code, ip, fd);
-        const HChar *symbol = f ? read_symbol(o, fd, f->name) : NULL;
+        HChar *symbol = f ? read_symbol(o, fd, f->name) : NULL;
         if (fd >= 0)
             jm_close(fd);
         if (!symbol)
@@ -843,6 +902,7 @@ const HChar *jm_function_at(const Mapping *code, Addr ip, Bool *is_entry)
         known = named_at(o, f->start);
         host_free(known->name);
         *known = (Named){o, f->start, jm_text_copy("jm.native.name", jm_demangled(symbol))};
+        host_free(symbol);
     }
     *is_entry = f->start == address_in_file(o, code, ip) - o->code;
     return known->name;
