@@ -27,8 +27,9 @@ _MOST_BYTES = 1 << 18  # mutate.c's
 
 # By target: what of the recorder is built in.
 TARGETS: Dict[str, List[str]] = {
-    "elf": ["symbols/elf.c", "base/client_memory.c"]
-    + [f"unwind/{name}.c" for name in ("table", "dwarf", "step")],
+    "elf": ["symbols/elf.c", "base/client_memory.c"] + [f"unwind/{name}.c" for name in ("table", "dwarf", "step")],
+    "functions": ["host/native/demangle.c", "host/native/functions.c", "symbols/elf.c", "-liberty"]
+    + [f"base/{name}.c" for name in ("array", "client_memory", "map", "table", "text")],
     "texts": ["base/client_memory.c", "base/text.c", "pages/smaps.c", "machine/system.c"],
     "python": ["base/client_memory.c", "python/layout.c"],
     "frames": [
@@ -91,12 +92,13 @@ def _flags() -> List[str]:
 def program(source: harness.Argument, modules: List[str], compiler: str = "gcc", *more: str) -> Path:
     """Builds a target of modules of the recorder; without a main program where there is more to say."""
     parts = [SOURCE / "shim.c"] + ([] if more else [SOURCE / "mutate.c"])
-    parts += [ROOT / "jmassif" / name for name in modules]
+    parts += [ROOT / "jmassif" / name for name in modules if not name.startswith("-l")]
     texts = "".join(
         path.read_text() for path in [*sorted(SOURCE.glob("*.[ch]")), *sorted((ROOT / "jmassif").glob("*/*.[ch]"))]
     )
     key = f"-DSOURCES={hashlib.sha256(texts.encode()).hexdigest()}"
-    flags = [*_flags(), key, *more, *map(str, parts)]
+    libraries = [name for name in modules if name.startswith("-l")]
+    flags = [*_flags(), key, *more, *map(str, parts), *libraries]
     return harness.compile_c(source, *flags, compiler=compiler)
 
 
@@ -117,11 +119,17 @@ def mapped(file: bytes) -> bytes:
     return bytes(image)
 
 
+def _made() -> List[Path]:
+    kinds = (["-g0"], ["-fno-omit-frame-pointer"], ["-s", "-Wl,--hash-style=sysv"])
+    return [harness.compile_c(THROWER, "-shared", "-fPIC", "-O1", "-fexceptions", "-w", *kind) for kind in kinds]
+
+
+def _files() -> List[bytes]:
+    return [path.read_bytes() for path in _made()] + _objects()
+
+
 def _objects() -> List[bytes]:
-    made = [
-        harness.compile_c(THROWER, "-shared", "-fPIC", "-O1", "-fexceptions", "-w", *more)
-        for more in (["-g0"], ["-fno-omit-frame-pointer"], ["-s", "-Wl,--hash-style=sysv"])
-    ]
+    made = _made()
     loader = sorted(Path("/").glob("lib*/ld-linux-*.so.*"))
     images = [mapped(path.read_bytes()) for path in [*made, *loader[:1]]]
     return [image for image in images if len(image) <= _MOST_BYTES]
@@ -172,7 +180,7 @@ def _damages() -> List[bytes]:
     return [bytes([release]) + bytes(range(release, release + 4 * n)) for release in range(10) for n in (0, 5, 20)]
 
 
-_SEEDS = {"frames": _damages, "elf": _objects, "texts": _texts, "python": _interpreters}
+_SEEDS = {"frames": _damages, "elf": _objects, "functions": _files, "texts": _texts, "python": _interpreters}
 
 
 def seeds(target: str, directory: Path) -> List[Path]:

@@ -40,6 +40,7 @@ unsigned char *shim_segment(const uint8_t *bytes, size_t n, int is_code)
                                        .is_programs = True,
                                        .is_readable = True,
                                        .is_executable = is_code,
+                                       .path = is_code ? "/object" : NULL,
                                        .device = is_code ? 7 : 0,
                                        .inode = is_code ? 7 : 0};
     return at;
