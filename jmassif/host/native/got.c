@@ -158,11 +158,49 @@ static void patch_entry(Patch *patch, const Elf64_Rela *r)
     }
 }
 
+// The last relocation of an entry that has a function; its content is an offset in the file before that.
+static Bool is_relocated(const NativeObject *o, const Elf64_Rela *first, const Elf64_Rela *end)
+{
+    for (const Elf64_Rela *r = end; r-- > first;) {
+        UInt type = ELF64_R_TYPE(r->r_info);
+        UWord value = IS_LINKAGE(type) || IS_ADDRESS(type) ? *(const UWord *)(o->bias + r->r_offset) : 0;
+        if (value)
+            return value >= o->end - o->bias;
+    }
+    return False;
+}
+
+// The loader lists an object that another thread is loading before it has relocated it, and then writes its tables in
+// order, those of calls last.
+static Bool is_ready(const NativeObject *o)
+{
+    return o->bias == 0 || is_relocated(o, o->linkage, o->linkage + o->n_linkage) ||
+           (o->n_linkage == 0 && is_relocated(o, o->relocations + o->n_relative, o->relocations + o->n_relocations));
+}
+
+static Bool has_wanted(const NativeObject *o, const Elf64_Rela *first, const Elf64_Rela *end)
+{
+    for (const Elf64_Rela *r = first; r < end; r++)
+        if ((IS_LINKAGE(ELF64_R_TYPE(r->r_info)) || IS_ADDRESS(ELF64_R_TYPE(r->r_info))) &&
+            jm_native_row(o->strings + o->symbols[ELF64_R_SYM(r->r_info)].st_name) >= 0)
+            return True;
+    return False;
+}
+
 static Bool patch_object(NativeObject *o, void *context)
 {
     Patch patch = {o, False};
     if (o->is_patched)
         return False;
+    if (!has_deep_binding && !has_wanted(o, o->relocations + o->n_relative, o->relocations + o->n_relocations) &&
+        !has_wanted(o, o->linkage, o->linkage + o->n_linkage)) {
+        o->is_patched = True;
+        return False;
+    }
+    if (!is_ready(o)) {
+        *(Bool *)context = False;
+        return False;
+    }
     o->is_patched = True;
     for (SizeT i = o->n_relative; i < o->n_relocations; i++)
         patch_entry(&patch, &o->relocations[i]);
@@ -173,7 +211,9 @@ static Bool patch_object(NativeObject *o, void *context)
     return False;
 }
 
-void jm_native_patch(void)
+Bool jm_native_patch(void)
 {
-    jm_native_each_object(patch_object, NULL);
+    Bool is_done = True;
+    jm_native_each_object(patch_object, &is_done);
+    return is_done;
 }

@@ -129,14 +129,31 @@ static int note_object(struct dl_phdr_info *info, size_t size, void *context)
     return 0;
 }
 
+// Another object may have been loaded where one was.
+static Bool has_gone(Addr address)
+{
+    Bool gone = False;
+    for (UInt i = 0; i < n_objects; i++)
+        if (address >= objects[i].start && address < objects[i].end) {
+            if (objects[i].is_loaded)
+                return False;
+            gone = True;
+        }
+    return gone;
+}
+
 static void forget_unloaded(void)
 {
     UInt n = 0;
     for (UInt i = 0; i < n_objects; i++)
+        n += objects[i].is_loaded;
+    if (n == n_objects)
+        return;
+    jm_native_stubs_forget(has_gone);
+    n = 0;
+    for (UInt i = 0; i < n_objects; i++)
         if (objects[i].is_loaded)
             objects[n++] = objects[i];
-        else
-            jm_native_stubs_forget(objects[i].start, objects[i].end);
     n_objects = n;
 }
 

@@ -38,17 +38,18 @@ static Addr original(UInt which)
 
 // ---- dlopen --------------------------------------------------------------------------------------------------
 
+static Bool is_patch_due; // a library has been loaded whose entries have no stubs yet
+
 // Objects have come or gone.
 static void objects_changed(const NativeRegisters *registers)
 {
-    jm_native_patch();
+    if (!jm_native_patch())
+        __atomic_store_n(&is_patch_due, True, __ATOMIC_RELEASE);
     if (jm_native_begin(registers)) {
         jm_native_mappings_changed();
         jm_native_end();
     }
 }
-
-static Bool is_patch_due; // a library has been loaded whose entries have no stubs yet
 
 void jm_native_patch_if_due(void)
 {

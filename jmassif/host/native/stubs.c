@@ -124,11 +124,11 @@ Addr jm_native_stub_unbound(Int row, Addr unbound, UWord *place)
     return stub_at(slot);
 }
 
-void jm_native_stubs_forget(Addr start, Addr end)
+void jm_native_stubs_forget(Bool (*has_gone)(Addr address))
 {
     for (UInt slot = 0; slot < N_SLOTS; slot++) {
         Addr target = jm_native_slots[slot] & TARGET_MASK;
-        if (target > SLOT_FREED && target >= start && target < end) {
+        if (target > SLOT_FREED && has_gone(target)) {
             __atomic_store_n(&unbound_places[slot], NULL, __ATOMIC_RELEASE);
             __atomic_store_n(&jm_native_slots[slot], SLOT_FREED, __ATOMIC_RELEASE);
         }

@@ -19,8 +19,8 @@ Addr jm_native_stub_unbound(Int row, Addr unbound, UWord *place);
 
 Bool jm_native_is_stub(Addr address);
 
-// Code at these addresses has gone.
-void jm_native_stubs_forget(Addr start, Addr end);
+// Forget the stubs of functions whose code has gone.
+void jm_native_stubs_forget(Bool (*has_gone)(Addr address));
 
 // A call through a stub begins and ends. `slot` is the stub's word in jm_native_slots.
 typedef struct {
