@@ -40,25 +40,24 @@ static Addr original(UInt which)
 
 static Bool is_patch_due; // a library has been loaded whose entries have no stubs yet
 
+static void find_changes(void *job)
+{
+    (void)job;
+    jm_native_mappings_changed();
+}
+
 // Objects have come or gone.
-static void objects_changed(const NativeRegisters *registers)
+static void objects_changed(void)
 {
     if (!jm_native_patch())
         __atomic_store_n(&is_patch_due, True, __ATOMIC_RELEASE);
-    if (jm_native_begin(registers)) {
-        jm_native_mappings_changed();
-        jm_native_end();
-    }
+    NATIVE_RECORD(find_changes, NULL);
 }
 
 void jm_native_patch_if_due(void)
 {
-    if (__atomic_load_n(&is_patch_due, __ATOMIC_RELAXED) &&
-        __atomic_exchange_n(&is_patch_due, False, __ATOMIC_ACQ_REL)) {
-        NativeRegisters here;
-        NATIVE_REGISTERS(&here);
-        objects_changed(&here);
-    }
+    if (__atomic_load_n(&is_patch_due, __ATOMIC_RELAXED) && __atomic_exchange_n(&is_patch_due, False, __ATOMIC_ACQ_REL))
+        objects_changed();
 }
 
 static void settle_at(void *place)
@@ -166,8 +165,8 @@ static void *recorded_dlopen(const char *name, int mode)
     NativeRegisters here;
     NATIVE_REQUEST(JM_REQ_ENTER, JM_ROW_dl_open_worker, words, 0, 0);
     void *handle = ((void *(*)(const char *, int))original(DLOPEN))(name, mode);
+    objects_changed();
     NATIVE_REGISTERS(&here);
-    objects_changed(&here);
     jm_native_leave(&here, JM_ROW_dl_open_worker, 1, words, original(DLOPEN));
     return handle;
 }
@@ -203,10 +202,8 @@ Addr jm_native_dlopen_way(const HChar *name, UWord mode, UWord unused, Addr call
 NATIVE_EXPORT int dlclose(void *handle)
 {
     int result = ((int (*)(void *))original(DLCLOSE))(handle);
-    NativeRegisters here;
-    NATIVE_REGISTERS(&here);
     if (jm_native_state == NATIVE_RECORDS)
-        objects_changed(&here);
+        objects_changed();
     return result;
 }
 

@@ -9,15 +9,24 @@
 #include "preload/nvtx.h"
 #include "preload/protocol.h"
 
+typedef struct {
+    UWord args[6], result;
+} Request;
+
+static void handle(void *job)
+{
+    Request *r = job;
+    jm_client_handle_request(jm_native_thread->id, r->args, &r->result);
+}
+
 UWord jm_native_request(const NativeRegisters *registers, UWord request, UWord a, UWord b, UWord c, UWord d, UWord e)
 {
-    UWord result = 0;
+    Request r = {{request, a, b, c, d, e}, 0};
     if (jm_native_begin(registers)) {
-        UWord args[] = {request, a, b, c, d, e};
-        jm_client_handle_request(jm_native_thread->id, args, &result);
+        jm_native_on_own_stack(handle, &r);
         jm_native_end();
     }
-    return result;
+    return r.result;
 }
 
 void jm_native_leave(const NativeRegisters *registers, UWord row, UWord result, const UWord *words, Addr function)
