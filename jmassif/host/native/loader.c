@@ -62,7 +62,7 @@ void jm_native_patch_if_due(void)
 
 static void settle_at(void *place)
 {
-    jm_native_pending_settle_at(*(CallPlace *)place);
+    jm_native_pending_settle(*(CallPlace *)place);
 }
 
 static void settle(CallPlace *place)

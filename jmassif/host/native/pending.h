@@ -19,10 +19,7 @@ void jm_native_pending_begin(const HChar *name, CallPlace place, Addr return_add
 
 extern UInt jm_native_n_pending;
 
-// End the calls of this thread that have returned, by the registers of a hook.
-void jm_native_pending_settle(const NativeRegisters *registers);
-
-// The same in a call of dlopen, dlsym or dlclose itself.
-void jm_native_pending_settle_at(CallPlace place);
+// End the calls of this thread that have returned, by a place that is in progress.
+void jm_native_pending_settle(CallPlace place);
 
 #endif

@@ -166,7 +166,8 @@ static void report_changes(void *job)
 
 static void settle(void *registers)
 {
-    jm_native_pending_settle(registers);
+    const NativeRegisters *r = registers;
+    jm_native_pending_settle((CallPlace){r->word[JM_REG_SP], r->word[JM_REG_FP]});
 }
 
 Bool jm_native_begin(const NativeRegisters *registers)
