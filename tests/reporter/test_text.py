@@ -2,6 +2,7 @@
 """The text report. Whole reports are compared with tests/reporter/golden/; JM_UPDATE_GOLDEN=1 writes those anew."""
 
 import io
+import json
 import os
 from typing import Any, Callable, Dict, List
 
@@ -227,6 +228,26 @@ def test_how_the_program_ended() -> None:
     assert run_line("Z 9 signal 0") == "Run:         pid 7, 9 ms, killed by a signal"
     assert run_line() == "Run:         pid 7, 5 ms, no end record: killed, or still running"
     assert run_line("S 9 8 exec 0 0", "E 9") == "Run:         pid 7, 8 ms, became another program (exec)"
+
+
+@pytest.mark.parametrize(
+    "manifest, shown",
+    [
+        ({"recorder": "native"}, "Recorded natively"),
+        ({"recorder": "valgrind", "valgrind": "3.24.0"}, "Recorded below Valgrind 3.24.0"),
+        ({"valgrind": "3.19.0"}, "Recorded below Valgrind 3.19.0"),  # from before there were two
+        ({}, ""),
+    ],
+)
+def test_the_recorder_is_named_and_what_it_cannot_see(manifest: Dict[str, str], shown: str) -> None:
+    profile = Trace(command="train", **manifest).load()
+    lines = brief(profile)
+    assert [line for line in lines if line.startswith("Recorded ")] == [shown] * bool(shown)
+    assert any("raw system calls" in line for line in report(profile)) == (
+        "recorder" in manifest and "natively" in shown
+    )
+    head = run_data(report_of(profile))[0]
+    assert shown.lower() in json.dumps(head).lower()
 
 
 def test_a_program_that_is_known_to_run_is_nowhere_said_to_be_killed() -> None:

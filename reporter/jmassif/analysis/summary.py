@@ -38,7 +38,7 @@ from jmassif.analysis.system import machine, mappings, pools, sources, total_mem
 from jmassif.attribution.names import Names
 from jmassif.model.records import Peak
 from jmassif.model.run import Profile
-from jmassif.model.run_info import about, is_pytorch, labels_of_run, run_id, short_command, used_sides
+from jmassif.model.run_info import about, is_pytorch, labels_of_run, recorder, run_id, short_command, used_sides
 
 _LINES = 12
 _MOST_TEMPORARIES = 100
@@ -53,6 +53,7 @@ class RunFacts(NamedTuple):
     name: str  # the command without its interpreter, cut; safe to show
     time_unit: str
     memory: str  # "unified", "discrete" or ""
+    recorder: str  # "native", "valgrind" or ""
     is_complete: bool
     is_discrete: bool  # host and device are two pools, which must not be added up
     is_board: bool
@@ -282,6 +283,7 @@ def _facts(run: Profile) -> RunFacts:
         name=short_command(run.manifest.get("command", "")),
         time_unit=run.time_unit,
         memory=run.manifest.get("memory", ""),
+        recorder=recorder(run),
         is_complete=run.is_complete,
         is_discrete=run.is_discrete,
         is_board=is_board(run),

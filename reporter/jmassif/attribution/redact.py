@@ -24,7 +24,7 @@ _PATH = re.compile(r"(?:/[^\s'\"<>|:;,()\[\]{}=/]+){2,}")
 _TOKEN = re.compile(r"[^\s'\"<>|:;,()\[\]{}=]*/[^\s'\"<>|:;,()\[\]{}=]*")
 
 _KEPT = set(
-    """pid ppid forked-from process start start-unix-ms time-unit memory jmassif valgrind arch kernel page-size
+    """pid ppid forked-from process start start-unix-ms time-unit memory jmassif recorder valgrind arch kernel page-size
     mem-total-bytes cpus board l4t python pytorch""".split()
 )
 _HARMLESS = re.compile(r"[A-Za-z0-9.+%-]{0,24}")  # values of options that name no file or function

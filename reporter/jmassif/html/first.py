@@ -13,6 +13,7 @@ from jmassif.analysis.processes import JobReport
 from jmassif.analysis.summary import ALARM, NOTE, Ladder, Report, build_report
 from jmassif.html.cells import shown
 from jmassif.html.head import ChosenMoments, NamedReport, ShownLadder, ShownLine, ShownRung
+from jmassif.model.run_info import recorded
 from jmassif.render import summary
 from jmassif.render.job import Statement, statements
 from jmassif.render.ladder import footnote, has_steps, rows_of as ladder_rows, title_of
@@ -64,9 +65,8 @@ def about_run(report: Report) -> str:
     """ "exit status 0 · 2.26 s · Jetson Nano" """
     profile = report.profile
     board = shown(profile.manifest.get("board", ""))
-    return " · ".join(
-        filter(None, [summary.ending(report.outcome), moment(profile.last_time, profile.time_unit), board])
-    )
+    ran = summary.ending(report.outcome), moment(profile.last_time, profile.time_unit)
+    return " · ".join(filter(None, [*ran, board, shown(recorded(profile))]))
 
 
 def lines_shown(report: Report, sources: Optional[Sources]) -> List[ShownLine]:

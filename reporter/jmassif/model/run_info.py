@@ -65,6 +65,24 @@ def _peaks(profile: Profile) -> str:
     return "; ".join(texts)
 
 
+def recorder(profile: Profile) -> str:
+    """ "native" or "valgrind"; "" if the trace does not say. Old traces only name Valgrind's version."""
+    return profile.manifest.get("recorder") or ("valgrind" if profile.manifest.get("valgrind") else "")
+
+
+def recorded(profile: Profile) -> str:
+    """ "recorded natively", "recorded below Valgrind 3.24" """
+    version = profile.manifest.get("valgrind", "")
+    known = {"native": "recorded natively", "valgrind": f"recorded below Valgrind {version}".rstrip()}
+    return known.get(recorder(profile), "")
+
+
+_NATIVE = (
+    "native: it does not see raw system calls, nor an allocator that has other names than malloc's;"
+    " of static programs that the program starts, it records nothing"
+)
+
+
 def about(profile: Profile) -> List[Tuple[str, str]]:
     """(name, fact) of what the trace has."""
     manifest = profile.manifest
@@ -81,13 +99,14 @@ def about(profile: Profile) -> List[Tuple[str, str]]:
     duration = moment(profile.last_time, profile.time_unit) if profile.end or profile.timeline.time else ""
     ram = f"{_installed_memory(profile)} of memory" if profile.number("mem-total-bytes") is not None else ""
     software = known("Python {}", "python"), known("PyTorch {}", "pytorch")
-    recorder = known("jmassif {}", "jmassif"), known("Valgrind {}", "valgrind")
+    recorders = known("jmassif {}", "jmassif"), known("Valgrind {}", "valgrind")
     by_key = sorted(manifest.items())
     rows = [
         ("Command", manifest.get("command", "")),
         ("Run", _row(*start, duration, ending_of(profile))),
         ("Machine", _row(*board, ram, known("Linux {}", "kernel"))),
-        ("Software", _row(*software, *recorder)),
+        ("Software", _row(*software, *recorders)),
+        ("Recorder", _NATIVE if recorder(profile) == "native" else ""),
         ("Packages", _row(*(f"{key[8:]} {text}" for key, text in by_key if key.startswith("package.") and text))),
         ("Environment", _row(*(f"{key[4:]}={text}" for key, text in by_key if key.startswith("env.")))),
         ("Memory", memory.get(manifest.get("memory", ""), "") if any(profile.timeline.device) else ""),
@@ -219,6 +238,7 @@ _NAMES = {
     "arch": "Architecture",
     "kernel": "Linux",
     "jmassif": "jmassif",
+    "recorder": "Recorder",
     "valgrind": "Valgrind",
 }
 
@@ -252,7 +272,7 @@ def fact(profile: Profile, key: str) -> str:
     """A fact by its key: one of those above, or any key of the manifest; "" if it is not known."""
     if key in _LIBRARIES:
         return _library(profile, key)
-    found = {"jetpack": jetpack, "mem-total-bytes": _installed_memory}.get(key)
+    found = {"jetpack": jetpack, "mem-total-bytes": _installed_memory, "recorder": recorder}.get(key)
     return found(profile) if found else profile.manifest.get(key, "")
 
 

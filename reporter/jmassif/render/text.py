@@ -8,7 +8,7 @@ from jmassif.analysis.summary import ALARM, NOTE, Report, build_report, moment_o
 from jmassif.attribution.names import Names
 from jmassif.attribution.views import LINE_VIEWS
 from jmassif.model.run import Profile
-from jmassif.model.run_info import about
+from jmassif.model.run_info import about, recorded
 from jmassif.render import events, failures, owners, system
 from jmassif.render.graph import graph, timeline_points
 from jmassif.render.ladder import ladder_section
@@ -71,6 +71,8 @@ def first_screen(report: Report, view: View) -> Lines:
     lines = paragraph(verdict(report), WIDE, WARNING if report.outcome.severity == ALARM else WORDS)
     if report.run.name:
         lines.append(f"Command: {report.run.name}")
+    how = recorded(report.profile)
+    lines += paragraph(how[:1].upper() + how[1:])
     for remark in remarks(report):
         is_note = remark.severity == NOTE
         lines += paragraph(remark.text) if is_note else paragraph(f"!!! {remark.text}", WIDE, WARNING)
