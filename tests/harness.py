@@ -191,6 +191,23 @@ def recorder(
     return ["env", *(f"{name}={value}" for name, value in variables.items())], env
 
 
+def recorder_on_path() -> Dict[str, str]:
+    """The environment in which the Python package finds the recorder of the build tree."""
+    if HOST == "valgrind":
+        return {"VALGRIND_LIB": str(BUILD / ".in_place")}
+
+    def make(directory: Path) -> None:
+        text = (ROOT / "packaging" / "jmassif.in").read_text().replace("@valgrind@", "/absent/valgrind")
+        command = directory / "bin" / "jmassif"
+        command.parent.mkdir()
+        (directory / "share" / "jmassif").mkdir(parents=True)
+        (directory / "share" / "jmassif" / "python").symlink_to(ROOT / "reporter")
+        command.write_text(text.replace("@tools@", str(BUILD / ".in_place")))
+        command.chmod(0o755)
+
+    return {"PATH": f"{made_each_run('on-path', make) / 'bin'}:{os.environ['PATH']}"}
+
+
 def native_library(build: Path = BUILD) -> Path:
     return build / "jmassif" / "libjmassif-native.so"
 

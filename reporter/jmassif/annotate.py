@@ -26,14 +26,25 @@ from typing import Any, Callable, List, NamedTuple, Optional, TypeVar, Union
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
-# The recorder's preload library as Valgrind names it to the dynamic linker; it has the functions of libjmassif.so.
-_PRELOADED = "vgpreload_jmassif"
+# The recorders' preload libraries; both have the functions of libjmassif.so. The native one takes itself out of the environment.
+_BELOW_VALGRIND = "vgpreload_jmassif"
+_NATIVE = "libjmassif-native.so"
+
+
+def _is_preloaded() -> bool:
+    if _BELOW_VALGRIND in os.environ.get("LD_PRELOAD", ""):
+        return True
+    try:
+        with open("/proc/self/maps", encoding="utf-8", errors="replace") as stream:
+            return any(_NATIVE in line for line in stream)
+    except OSError:
+        return False
 
 
 @functools.lru_cache(maxsize=None)
 def _recorder() -> Optional[Any]:
     """The recorder's functions; None without a recorder."""
-    if _PRELOADED not in os.environ.get("LD_PRELOAD", ""):
+    if not _is_preloaded():
         return None
     import ctypes
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Finds the command that runs a program below the recorder: jmassif or, where that is not installed, Valgrind."""
+"""Finds the command that records a program: jmassif or, where that is not installed, Valgrind with the tool."""
 
 import os
 import shutil
@@ -33,5 +33,5 @@ def launcher() -> List[str]:
             return [own]
     valgrind = shutil.which(asked or "valgrind")
     if not valgrind:
-        raise LaunchError("needs Valgrind with the tool jmassif: neither jmassif nor valgrind is on PATH")
+        raise LaunchError("needs the recorder: neither jmassif nor valgrind is on PATH")
     return [valgrind, "--tool=jmassif"]

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """%%jmassif: record a notebook's cell, and show its page below its output.
 
-The cell is a script, run by a process of its own: the kernel could not run below Valgrind, and the trace has the cell's memory
-alone. Nothing of the notebook is there, no variable and no import, but its working directory and its search path. Output appears
+The cell is a script, run by a process of its own: the kernel's has begun without the recorder, and the trace has the cell's
+memory alone. Nothing of the notebook is there, no variable and no import, but its working directory and its search path. Output appears
 as it comes; the page stands in a frame that can reach nothing of the notebook.
 """
 

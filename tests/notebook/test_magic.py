@@ -11,7 +11,7 @@ import pytest
 
 from jmassif import notebook
 from jmassif.reader.builder import load_file
-from tests.harness import BUILD, PYTHON, ROOT, run
+from tests.harness import PYTHON, ROOT, recorder_on_path, run
 
 MB = 1_000_000
 OPTIONS = "--pages=no"
@@ -96,7 +96,7 @@ def fixture_cells(directory: Path) -> Dict[str, Shown]:
         env={
             "PYTHONPATH": str(ROOT / "reporter"),
             "PYTHONDONTWRITEBYTECODE": "1",
-            "VALGRIND_LIB": str(BUILD / ".in_place"),
+            **recorder_on_path(),
             "HOME": str(directory),
             "JUPYTER_RUNTIME_DIR": str(directory / "runtime"),
             "IPYTHONDIR": str(directory / "ipython"),
@@ -151,7 +151,7 @@ def test_a_cell_that_is_killed_has_its_page_too(cells: Dict[str, Shown]) -> None
     [
         ("word", '%%jmassif: "pages=no" is not an option (%%jmassif --help lists the options)'),
         ("option", "has recorded nothing and ended with status"),
-        ("without", "%%jmassif needs Valgrind with the tool jmassif: neither jmassif nor valgrind is on PATH"),
+        ("without", "%%jmassif needs the recorder: neither jmassif nor valgrind is on PATH"),
     ],
 )
 def test_what_is_wrong_is_one_line(cells: Dict[str, Shown], name: str, says: str) -> None:

@@ -14,7 +14,7 @@ import pytest
 from jmassif.launcher import launcher
 from jmassif.pytest_plugin import Limit, LimitError, limit_of
 from jmassif.reader.builder import load_file
-from tests.harness import BUILD, PYTHON, ROOT, Run, check_run, need_module, run
+from tests.harness import PYTHON, ROOT, Run, check_run, need_module, recorder_on_path, run
 
 SUITES = Path(__file__).resolve().parent / "suites"
 MB = 1_000_000
@@ -22,7 +22,6 @@ SOON = "--jmassif --jmassif-options=--heap=no"  # takes half of the time, for te
 ENVIRONMENT = {
     "PYTHONPATH": str(ROOT / "reporter"),
     "PYTHONDONTWRITEBYTECODE": "1",
-    "VALGRIND_LIB": str(BUILD / ".in_place"),
     "PYTEST_ADDOPTS": "",
     "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",  # those of others, whose import takes long below Valgrind
     "COLUMNS": "200",
@@ -36,7 +35,7 @@ def run_suite(
     return run(
         [*python, "-m", "pytest", "-p", "no:cacheprovider", "-p", "jmassif.pytest_plugin", "--rootdir=.", *arguments],
         cwd=directory,
-        env={**ENVIRONMENT, **(env or {})},
+        env={**ENVIRONMENT, **recorder_on_path(), **(env or {})},
         timeout=300,
     )
 
@@ -180,7 +179,7 @@ def test_an_interrupt_reaches_the_tests(tmp_path: Path) -> None:
             *SOON.split(),
         ],
         cwd=suite(tmp_path, text),
-        env=ENVIRONMENT,
+        env={**ENVIRONMENT, **recorder_on_path()},
     )
     assert done.returncode == 2 and "KeyboardInterrupt" in done.stdout and "no tests ran" in done.stdout
 
@@ -191,7 +190,7 @@ def test_a_user_can_type_into_the_debugger(tmp_path: Path) -> None:
     done = subprocess.run(
         command,
         cwd=str(suite(tmp_path, text)),
-        env={**os.environ, **ENVIRONMENT},
+        env={**os.environ, **ENVIRONMENT, **recorder_on_path()},
         input=b"p number + 1\nq\n",
         stdout=subprocess.PIPE,
         timeout=300,

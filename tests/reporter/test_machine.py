@@ -40,13 +40,13 @@ def test_a_figure_is_what_was_said_last() -> None:
 
 def test_figures_know_when_they_were_worst_and_zeros_are_left_out() -> None:
     figures = {figure.label: figure for figure in machine(trace().load(), 10)}
-    assert list(figures) == ["available", "left of the control group's limit", "this process, with Valgrind"]
+    assert list(figures) == ["available", "left of the control group's limit", "this process, with profiler"]
     available = figures["available"]
     assert (available.first, available.chosen, available.last) == (3000 * MIB, 100 * MIB, 2000 * MIB)
     assert (available.worst, available.worst_at) == (100 * MIB, 10)
     group = figures["left of the control group's limit"]
     assert (group.first, group.chosen, group.worst) == (1500 * MIB, 0, 0)
-    assert figures["this process, with Valgrind"].chosen is None
+    assert figures["this process, with profiler"].chosen is None
 
 
 def test_the_report_has_a_table_of_them() -> None:
@@ -55,7 +55,7 @@ def test_the_report_has_a_table_of_them() -> None:
         "                                        start    at peak        end min or max",
         "available                            2.93 GiB    100 MiB   1.95 GiB    100 MiB",
         "left of the control group's limit    1.46 GiB        0 B        0 B        0 B",
-        "this process, with Valgrind          7.00 MiB              7.00 MiB   7.00 MiB",
+        "this process, with profiler          7.00 MiB              7.00 MiB   7.00 MiB",
         "Source: /proc/self/status, the control group.",
     ]
     assert section(Trace()) == []

@@ -140,7 +140,7 @@ def test_the_report_has_them() -> None:
         "  1 smaller owner            4.00 MiB    0.1 %",
         "allocated, never written    -33.0 MiB   -0.8 %   taken away: it has no pages",
         "free inside malloc           48.0 MiB    1.2 %",
-        "profiler overhead            80.0 MiB    2.0 %   Valgrind and jmassif",
+        "profiler overhead            80.0 MiB    2.0 %   the recorder itself",
         "unexplained                  5.00 MiB    0.1 %",
         "freed by others since       -4.00 MiB   -0.1 %",
         "available                    2.64 GiB   65.9 %   MemAvailable",

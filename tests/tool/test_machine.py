@@ -72,7 +72,7 @@ def test_nvmaps_use_is_read_where_the_kernel_lists_it(tmp_path: Path) -> None:
 def test_what_the_program_touches_becomes_resident() -> None:
     profile = record([compile_c(GROWS, "-fno-builtin", "-w")]).profile
     rows = {figure.label: figure for figure in machine(profile, 0)}
-    process = rows["this process, with Valgrind"]
+    process = rows["this process, with profiler"]
     assert process.first is not None and process.worst - process.first >= 190 * MIB
     values = profile.system["process-resident"][1]
     assert max(values) - min(values) < 400 * MIB

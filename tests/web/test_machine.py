@@ -53,7 +53,7 @@ def test_what_was_said_last_holds_and_the_worst_is_found(small: Path) -> None:
         "available": [3000 * MIB, 100 * MIB, 2000 * MIB, 100 * MIB, 10],
         # More in use than the limit is nothing left.
         "left of the control group's limit": [1500 * MIB, 0, 0, 0, 10],
-        "this process, with Valgrind": [7 * MIB, "", 7 * MIB, 7 * MIB, 20],
+        "this process, with profiler": [7 * MIB, "", 7 * MIB, 7 * MIB, 20],
     }
     assert note == "with 4.00 GiB of memory; memory ran short at 10 ms"
 
@@ -99,6 +99,6 @@ def test_a_sum_of_processes_has_the_machine_and_no_process(tmp_path: Path) -> No
         made.lines[1:1] = [f"m pid {pid}", "m start-unix-ms 1000", "m host board"]
         paths.append(made.save(tmp_path, f"jmassif.out.{pid}"))
     profile = load_file(str(paths[0]))
-    assert "this process, with Valgrind" in expected(profile, 20)
+    assert "this process, with profiler" in expected(profile, 20)
     (rows,) = look(write_page(tmp_path, *paths), ROWS)
     assert set(shown(rows)) == {"available", "left of the control group's limit"}

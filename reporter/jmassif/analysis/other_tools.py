@@ -118,14 +118,14 @@ def counted(profile: Profile) -> List[Counted]:
     return found
 
 
-def _valgrinds(profile: Profile, time: int) -> str:
-    """How much of what the kernel has of the process is Valgrind's, where that was sampled."""
+def _profilers(profile: Profile, time: int) -> str:
+    """How much of what the kernel has of the process is the profiler's, where that was sampled."""
     if "resident" not in profile.system:
         return ""
     times = profile.system["resident"][0]
     sampled = times[nearest(times, time)]
     part, whole = profile.system_at("resident-valgrind", sampled) or 0, profile.system_at("resident", sampled) or 0
-    return f"; here {size(max(0, whole - part))} are the program's own, the rest Valgrind's"
+    return f"; here {size(max(0, whole - part))} are the program's own, the rest the profiler's"
 
 
 def others(profile: Profile, chosen: Moment) -> List[Shown]:
@@ -136,7 +136,7 @@ def others(profile: Profile, chosen: Moment) -> List[Shown]:
         time = series.times[place]
         text = series.leaves_out
         if series.figure == "RES":
-            text += _valgrinds(profile, time)
+            text += _profilers(profile, time)
         found.append(
             Shown(series.tool, series.figure, series.values[place], None if time == chosen.time else time, text)
         )

@@ -54,7 +54,7 @@ _ROWS: Tuple[Tuple[str, Tuple[str, ...], bool, bool], ...] = (
     ("CMA free", ("cma-free",), True, False),
     ("NvMap in use", ("nvmap-used",), False, False),
     ("left of the control group's limit", ("cgroup-limit", "cgroup-used"), True, False),
-    ("this process, with Valgrind", ("process-resident",), False, True),
+    ("this process, with profiler", ("process-resident",), False, True),
     ("swapped out of it", ("process-swapped",), False, True),
 )
 

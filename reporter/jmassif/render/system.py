@@ -116,7 +116,7 @@ def overlay_sentence(found: Beside, time_unit: str) -> str:
     text = f"{found.tool} showed {size(found.showed)} in use at {moment(found.time, time_unit)}; the ledger explains"
     if others < 0:
         return f"{text} {size(found.held)}, more than that: never written to, or allocated after the line."
-    who = "contexts and other programs" if found.is_of_device else "Valgrind, the system and other programs"
+    who = "contexts and other programs" if found.is_of_device else "the profiler, the system and other programs"
     return f"{text} {size(found.held)}; the rest, {size(others)}, is {who}."
 
 
@@ -155,7 +155,7 @@ BALANCE = (
     # One name whatever the number: runs are compared by it.
     Row("untouched", "allocated, never written", "", "allocated, never written", "taken away: it has no pages"),
     Row("allocators", "free inside malloc"),
-    Row("valgrind", "profiler overhead", "Valgrind and jmassif"),
+    Row("valgrind", "profiler overhead", "the recorder itself"),
     Row("unaccounted", "unexplained", "", "freed meanwhile", "while its pages were counted"),
     Row("elsewhere", "used by others since", "other programs and the kernel", "freed by others since"),
     Row("free", "available", "MemAvailable"),
