@@ -19,8 +19,13 @@
 #include "host/types.h"
 #include "unwind/dwarf.h"
 
-// A function that the program finds here before it finds the real one.
+// A function that the program finds here before it finds the real one. Assembly may call it with a stack that is not
+// aligned, which the C library's bear.
+#if defined(__x86_64__)
+#define NATIVE_EXPORT __attribute__((visibility("default"), force_align_arg_pointer))
+#else
 #define NATIVE_EXPORT __attribute__((visibility("default")))
+#endif
 
 // Registers of a hook by DWARF's numbers; on arm64 the hook's own address comes last, as DWARF has no number for it.
 typedef struct {
