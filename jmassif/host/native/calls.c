@@ -19,6 +19,7 @@
 #include <errno.h>
 #include <linux/futex.h>
 #include <linux/mman.h>
+#include <stdarg.h>
 
 // The original of a hook, found at its first call.
 #define ORIGINAL(type, name, ...)                                                                                      \
@@ -388,6 +389,8 @@ static void after_fork_in_child(void)
 Int __register_atfork(void (*before)(void), void (*in_parent)(void), void (*in_child)(void), void *object);
 Int on_exit(void (*end)(Int status, void *argument), void *argument);
 
+Int __cxa_at_quick_exit(void (*end)(void), void *object);
+
 static void ends(void *status)
 {
     if (!jm_native_is_process()) // a child of vfork: its parent goes on with this memory
@@ -408,10 +411,26 @@ static void end(Int status, void *argument)
     NATIVE_RECORD(ends, &status);
 }
 
+static Int quick_status;
+
+static void end_quickly(void)
+{
+    end(quick_status, NULL);
+}
+
+NATIVE_EXPORT __attribute__((noreturn)) void quick_exit(Int status);
+void quick_exit(Int status)
+{
+    ORIGINAL(__attribute__((noreturn)) void, quick_exit, Int);
+    quick_status = status;
+    original_quick_exit(status);
+}
+
 void jm_native_watch_process(void)
 {
     __register_atfork(before_fork, after_fork_in_parent, after_fork_in_child, NULL);
     on_exit(end, NULL); // the first that is registered runs last
+    __cxa_at_quick_exit(end_quickly, NULL);
 }
 
 #define EXIT(name)                                                                                                     \
@@ -470,3 +489,26 @@ NATIVE_EXPORT Int fexecve(Int fd, HChar *const argv[], HChar *const environment[
     NATIVE_RECORD(executes, NULL); // nothing comes after a call that succeeds
     return original_fexecve(fd, argv, environment);
 }
+
+// Those that take the arguments one by one, NULL at the end.
+#define EXECL(name, after, call)                                                                                       \
+    NATIVE_EXPORT Int name(const HChar *path, const HChar *argument, ...)                                              \
+    {                                                                                                                  \
+        va_list list;                                                                                                  \
+        UInt n = 0;                                                                                                    \
+        va_start(list, argument);                                                                                      \
+        for (const HChar *a = argument; a; a = va_arg(list, const HChar *))                                            \
+            n++;                                                                                                       \
+        va_end(list);                                                                                                  \
+        HChar *arguments[n + 1];                                                                                       \
+        va_start(list, argument);                                                                                      \
+        arguments[0] = (HChar *)argument;                                                                              \
+        for (UInt i = 1; i <= n; i++)                                                                                  \
+            arguments[i] = va_arg(list, HChar *);                                                                      \
+        after;                                                                                                         \
+        va_end(list);                                                                                                  \
+        return call;                                                                                                   \
+    }
+EXECL(execl, , execv(path, arguments))
+EXECL(execlp, , execvp(path, arguments))
+EXECL(execle, HChar **environment = va_arg(list, HChar **), execve(path, arguments, environment))

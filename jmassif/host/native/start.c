@@ -25,7 +25,8 @@
 #include <fcntl.h>
 #include <sys/resource.h>
 
-#define MAX_PATH 4096
+#define MAX_PATH     4096
+#define OPTIONS_NAME "JMASSIF_NATIVE"
 
 static Int n_arguments;
 static HChar **arguments, **environment_at_start;
@@ -96,7 +97,13 @@ const HChar *host_launcher(void)
 
 void host_inherit_option(const HChar *option)
 {
-    (void)option; // children get the environment as it is
+    for (HChar **e = environment_at_start; e && *e; e++)
+        if (strncmp(*e, OPTIONS_NAME "=", sizeof OPTIONS_NAME) == 0) {
+            SizeT bytes = strlen(*e) + strlen(option) + 2;
+            HChar *longer = host_alloc("jm.native", bytes);
+            jm_format(longer, bytes, "%s\n%s", *e, option);
+            *e = longer;
+        }
 }
 
 // Copy a name's value from the environment, for %q{NAME}.
@@ -238,8 +245,6 @@ void host_release_read_pages(void) {}
 void host_exit_called(void) {}
 
 // ---- the start -----------------------------------------------------------------------------------------------
-
-#define OPTIONS_NAME "JMASSIF_NATIVE"
 
 // Take a variable out of the program's environment: what it executes is not recorded, nor does it see us.
 static void hide_variable(HChar **environment, const HChar *name)
