@@ -10,10 +10,6 @@
 
 Options jm_options;
 
-// massif's --pages-as-heap and --peak-inaccuracy: accepted and ignored, with a note.
-static Bool pages_as_heap;
-static double peak_inaccuracy = -1;
-static double low_memory = 5; // percent
 static UInt no_python;
 
 // Functions that allocate for their callers, by massif's names for them. Those of the preload library are always
@@ -61,10 +57,9 @@ void jm_options_init(void)
     jm_options.nvtx = True;
     jm_options.heap_admin = 8;
     jm_options.max_snapshots = 100;
-    jm_options.detailed_freq = 10;
     jm_options.interval_ms = 10;
+    jm_options.low_memory = 5;
     jm_options.large_bytes = 64 * 1024;
-    jm_options.threshold = 1.0;
     jm_options.time_unit = TIME_MS;
     jm_options.out_file = "jmassif.out.%p";
     jm_options.board_root = "";
@@ -78,13 +73,13 @@ void jm_options_init(void)
 
 // ---- values --------------------------------------------------------------------------------------------------
 
-typedef enum { IS_YES_NO, IS_NUMBER, IS_DECIMAL, IS_BYTES, IS_TEXT, IS_NAME, IS_CHOICE } OptionType;
+typedef enum { IS_YES_NO, IS_NUMBER, IS_BYTES, IS_TEXT, IS_NAME, IS_CHOICE } OptionType;
 
 typedef struct {
     const HChar *name;
     OptionType type;
     void *value;
-    Int least, most;       // of numbers; of decimals without negative ones
+    Int least, most;       // of numbers
     const HChar *words[4]; // of a choice, whose value is the position
 } Option;
 
@@ -98,15 +93,11 @@ static const Option all_options[] = {
     {.name = "--low-footprint", .type = IS_YES_NO, .value = &jm_options.low_footprint},
     {.name = "--keep-going", .type = IS_YES_NO, .value = &jm_options.keep_going},
     {.name = "--nvtx", .type = IS_YES_NO, .value = &jm_options.nvtx},
-    {.name = "--pages-as-heap", .type = IS_YES_NO, .value = &pages_as_heap},
     {.name = "--heap-admin", .type = IS_NUMBER, .value = &jm_options.heap_admin, .least = 0, .most = 1024},
     {.name = "--depth", .type = IS_NUMBER, .value = &jm_options.depth, .least = 0, .most = 8192},
     {.name = "--max-snapshots", .type = IS_NUMBER, .value = &jm_options.max_snapshots, .least = 10, .most = 1000},
-    {.name = "--detailed-freq", .type = IS_NUMBER, .value = &jm_options.detailed_freq, .least = 1, .most = 1000000},
     {.name = "--interval", .type = IS_NUMBER, .value = &jm_options.interval_ms, .least = 1, .most = 3600000},
-    {.name = "--low-memory", .type = IS_DECIMAL, .value = &low_memory, .least = 0, .most = 100},
-    {.name = "--threshold", .type = IS_DECIMAL, .value = &jm_options.threshold, .least = 0, .most = 100},
-    {.name = "--peak-inaccuracy", .type = IS_DECIMAL, .value = &peak_inaccuracy, .least = 0, .most = 100},
+    {.name = "--low-memory", .type = IS_NUMBER, .value = &jm_options.low_memory, .least = 0, .most = 100},
     {.name = "--large", .type = IS_BYTES, .value = &jm_options.large_bytes},
     {.name = "--code-cache-size", .type = IS_BYTES, .value = &jm_options.code_cache_bytes},
     {.name = "--time-unit", .type = IS_CHOICE, .value = &jm_options.time_unit, .words = {"i", "ms", "B"}},
@@ -152,19 +143,6 @@ static ULong parse_bytes(const HChar *arg, const HChar *text)
     return n * unit;
 }
 
-static double parse_decimal(const Option *option, const HChar *arg, const HChar *text)
-{
-    HChar *end;
-    double value = jm_text_number(text, &end);
-    double place = 1;
-    if (*end == '.')
-        for (end++; jm_text_is_digit(*end); end++)
-            value += (*end - '0') * (place /= 10);
-    if (end == text || *end || value < option->least || value > option->most)
-        expected(arg, "%s must be between %d.0 and %d.0", option->name, option->least, option->most);
-    return value;
-}
-
 static Int parse_number(const Option *option, const HChar *arg, const HChar *text)
 {
     HChar *end;
@@ -195,9 +173,6 @@ static void set_option(const Option *option, const HChar *arg, const HChar *text
         break;
     case IS_NUMBER:
         *(Int *)option->value = parse_number(option, arg, text);
-        break;
-    case IS_DECIMAL:
-        *(double *)option->value = parse_decimal(option, arg, text);
         break;
     case IS_BYTES:
         *(ULong *)option->value = parse_bytes(arg, text);
@@ -267,19 +242,14 @@ void jm_options_print_usage(void)
                            "    --time-unit=i|ms|B        instructions, ms, or bytes allocated, freed [ms]\n"
                            "    --interval=<ms>           minimum interval between snapshots [10]\n"
                            "    --max-snapshots=<number>  snapshots per tenfold growth of the run time [100]\n"
+                           "    --low-memory=<percent>    take a snapshot when less is left; 0: never [5]\n"
                            "    --anonymize=no|yes        leave out host, user, home and arguments [no]\n"
                            "    --low-footprint=no|yes    take less memory, more time: boards of 4 GB [no]\n"
                            "  translation cache:\n"
                            "    --code-cache=no|yes|<dir> keep translated code for the next run, which then\n"
                            "                              starts sooner; yes: in ~/.cache/jmassif [yes]\n"
                            "    --code-cache-size=<size>  maximum size; units KiB, MiB, GiB [256MiB]\n"
-                           "  for the reports:\n"
-                           "    --low-memory=<percent>    take a snapshot when less is left; 0: never [5]\n"
-                           "    --threshold=<percent>     minimum share of a node in trees [1.0]\n"
-                           "    --detailed-freq=<number>  massif output: a tree every so many snapshots [10]\n"
-                           "  massif options (ignored, with a note):\n"
-                           "    --pages-as-heap=no|yes, --peak-inaccuracy=<percent>\n");
-    host_print(HOST_USAGE, "  read the trace with: jmassif report <file>\n");
+                           "  read the trace with: jmassif report <file>\n");
 }
 
 void jm_options_print_debug_usage(void)
@@ -294,9 +264,4 @@ void jm_options_finish(void)
         jm_options.code_cache = NULL;
     else if (!*jm_options.code_cache)
         host_bad_option("--code-cache=", "--code-cache must be yes, no or a directory");
-    jm_options.low_memory_per_mille = (UInt)(low_memory * 10 + 0.5);
-    if (pages_as_heap)
-        jm_message("jmassif: --pages-as-heap is not needed: heap and pages are separate kinds in one ledger\n");
-    if (peak_inaccuracy >= 0)
-        jm_message("jmassif: --peak-inaccuracy is not needed: peaks are always exact\n");
 }

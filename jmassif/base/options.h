@@ -24,11 +24,9 @@ typedef struct {
     Int heap_admin;    // bytes of header assumed per heap block
     Int depth;         // frames kept per stack, innermost first; 0: all
     Int max_snapshots; // per tenfold growth of the running time
-    Int detailed_freq;
-    Int interval_ms;           // minimum between two snapshots
-    ULong large_bytes;         // blocks of this size and more get block records
-    double threshold;          // percent; for the reports only
-    UInt low_memory_per_mille; // of total memory; take a snapshot when less is left; 0: never
+    Int interval_ms;   // minimum between two snapshots
+    ULong large_bytes; // blocks of this size and more get block records
+    Int low_memory;    // percent of total memory; take a snapshot when less is left; 0: never
     TimeUnit time_unit;
     MemoryModel memory;
     const HChar *out_file;
@@ -54,7 +52,7 @@ Bool jm_options_is_own(const HChar *arg); // without an effect
 void jm_options_print_usage(void);
 void jm_options_print_debug_usage(void);
 
-// Compute derived options, and print notes about massif's options that jmassif does not need.
+// Compute derived options.
 void jm_options_finish(void);
 
 // Print one line with the problem, its place and the remedy to stderr, and exit with status 2.

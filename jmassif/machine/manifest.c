@@ -172,26 +172,6 @@ static void cpuinfo_line(const HChar *line, void *context)
         ++*(UInt *)context;
 }
 
-// Converts days since 1970 to a date (H. Hinnant, "chrono-compatible low-level date algorithms", public domain
-// formula).
-static void write_start(void)
-{
-    ULong ms = jm_clock_start_unix_ms();
-    ULong seconds = ms / 1000, days = seconds / 86400 + 719468;
-    ULong era = days / 146097, day_of_era = days % 146097;
-    ULong year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36524 - day_of_era / 146096) / 365;
-    ULong day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    ULong shifted_month = (5 * day_of_year + 2) / 153;
-    ULong day = day_of_year - (153 * shifted_month + 2) / 5 + 1;
-    ULong month = shifted_month < 10 ? shifted_month + 3 : shifted_month - 9;
-    ULong year = year_of_era + era * 400 + (month <= 2);
-    HChar text[40];
-    jm_format(text, sizeof text, "%04llu-%02llu-%02lluT%02llu:%02llu:%02lluZ", year, month, day, seconds / 3600 % 24,
-              seconds / 60 % 60, seconds % 60);
-    jm_trace_manifest("start", text);
-    jm_trace_manifest_uint("start-unix-ms", ms);
-}
-
 static Bool is_tegra(void)
 {
     FileStatus st;
@@ -202,12 +182,6 @@ static Bool is_tegra(void)
 // The reporter uses these values as its defaults.
 static void write_options(void)
 {
-    HChar text[64];
-    // Two decimals are enough for a percentage, and the tool's printf has no floating point.
-    UInt hundredths = (UInt)(jm_options.threshold * 100 + 0.5);
-    jm_format(text, sizeof text, "%u.%02u", hundredths / 100, hundredths % 100);
-    jm_trace_manifest("option.threshold", text);
-    jm_trace_manifest_uint("option.detailed-freq", jm_options.detailed_freq);
     jm_trace_manifest_uint("option.max-snapshots", jm_options.max_snapshots);
     jm_trace_manifest_uint("option.depth", jm_options.depth);
     jm_trace_manifest_uint("option.heap-admin", jm_options.heap_admin);
@@ -227,7 +201,7 @@ void jm_manifest_write(void)
     write_command();
     jm_trace_manifest_uint("pid", jm_process_id());
     jm_trace_manifest_uint("ppid", jm_parent_id());
-    write_start();
+    jm_trace_manifest_uint("start-unix-ms", jm_clock_start_unix_ms());
     static const HChar *const units[] = {"i", "ms", "B"};
     jm_trace_manifest("time-unit", units[jm_options.time_unit]);
     // Guessed from the board, until a device query says whether the GPU is integrated.

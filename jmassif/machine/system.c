@@ -313,14 +313,14 @@ static ULong left_per_mille(const Figures *f)
 Bool jm_system_is_short(ULong now_ms)
 {
     static ULong next_look_ms, next_alarm_ms, left_at_alarm = 1000;
-    if (jm_options.low_memory_per_mille == 0 || now_ms < next_look_ms)
+    if (jm_options.low_memory == 0 || now_ms < next_look_ms)
         return False;
     next_look_ms = now_ms + LOOK_EVERY_MS;
     Figures f = {0};
     read_meminfo(&f);
     read_cgroup(&f);
     ULong left = left_per_mille(&f);
-    if (left > jm_options.low_memory_per_mille) {
+    if (left > 10u * jm_options.low_memory) {
         left_at_alarm = 1000;
         return False;
     }

@@ -47,14 +47,6 @@ def test_options(trace: Path, options: List[str], says: str) -> None:
     assert says in jm_print(*options, trace).out
 
 
-def test_the_threshold_is_the_recorders_unless_given(tmp_path: Path) -> None:
-    recorded = small_training_run()
-    recorded.lines.insert(1, "m option.threshold 22.5")
-    path = recorded.save(tmp_path)
-    assert "below 22.5 %" in jm_print("--stacks", path).out
-    assert "below 40 %" in jm_print("--threshold=40", path).out
-
-
 def test_output_suits_the_encoding_of_the_terminal(tmp_path: Path) -> None:
     path = Trace(command="./café").save(tmp_path)
     assert "Command: café" in program("jm_print", path, env={"PYTHONIOENCODING": "utf-8"}).out

@@ -157,10 +157,10 @@ def test_no_more_snapshots_than_allowed_and_always_the_peak(n_allowed: int) -> N
         assert file.snapshots[0].time == 0 and file.snapshots[-1].time == profile.snapshots[-1].time
 
 
-def test_detailed_snapshots_come_as_often_as_the_option_says() -> None:
-    file = parsed(random_run(5, options={"detailed-freq": "4"}).load())
+def test_every_tenth_snapshot_is_detailed() -> None:
+    file = parsed(random_run(5).load())
     detailed = [number for number, snapshot in enumerate(file.snapshots) if snapshot.tree == "detailed"]
-    assert detailed == [number for number in range(3, 30, 4) if number != file.peak]
+    assert detailed == [number for number in range(9, len(file.snapshots), 10) if number != file.peak]
 
 
 def test_a_chosen_snapshot_is_the_only_detailed_one_besides_the_peak() -> None:

@@ -219,10 +219,9 @@ def _columns(arguments: argparse.Namespace) -> int:
     return _PAGE_COLUMNS if is_report and not (arguments.all or arguments.stacks or arguments.by) else 0
 
 
-def _view(arguments: argparse.Namespace, run_: Profile, name: str) -> View:
+def _view(arguments: argparse.Namespace, name: str) -> View:
     format_, columns = FORMATS[arguments.format], _columns(arguments)
-    recorders = min(run_.option("threshold", _DEFAULT_THRESHOLD), 100.0)
-    default = recorders if format_.threshold is None else format_.threshold
+    default = _DEFAULT_THRESHOLD if format_.threshold is None else format_.threshold
     with_stacks = arguments.stacks or arguments.all or arguments.by or arguments.fold or arguments.threshold is not None
     return View(
         selector=arguments.snapshot,
@@ -270,7 +269,7 @@ def _write(arguments: argparse.Namespace, names: List[str], runs: List[Profile])
     name_of = {id(run_): name for name, run_ in zip(names, runs)}
 
     def view(run_: Profile) -> View:
-        return _view(arguments, run_, name_of[id(run_)])
+        return _view(arguments, name_of[id(run_)])
 
     write = writer(arguments.format, len(runs) > 1)
     if len(runs) > 1:

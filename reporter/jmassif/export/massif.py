@@ -35,7 +35,7 @@ _MAX_FRAMES = 96
 
 # As massif has them.
 _DEFAULT_MAX_SNAPSHOTS = 100
-_DEFAULT_DETAILED_FREQ = 10
+_DETAILED_FREQ = 10
 
 _MOST_SNAPSHOTS = 1000  # as the recorder takes
 
@@ -159,7 +159,6 @@ def write(profile: Profile, view: View) -> Iterator[str]:
         wanted += [index for index, entry in enumerate(entries) if entry.snapshot == chosen]
     limit = min(max(1, int(profile.option("max-snapshots", _DEFAULT_MAX_SNAPSHOTS))), _MOST_SNAPSHOTS)
     indices = _thin_out(entries, wanted + [len(entries) - 1, 0], limit)
-    frequency = max(1, int(profile.option("detailed-freq", _DEFAULT_DETAILED_FREQ)))
     names = Names(profile)
 
     @lru_cache(maxsize=None)
@@ -173,7 +172,7 @@ def write(profile: Profile, view: View) -> Iterator[str]:
         entry = entries[index]
         extra = entry.by_kind.get(_EXTRA_KIND, 0)
         stacks = entry.by_kind.get(_STACK_KIND, 0)
-        is_regular = not view.selector and number % frequency == frequency - 1
+        is_regular = not view.selector and number % _DETAILED_FREQ == _DETAILED_FREQ - 1
         yield "#-----------"
         yield f"snapshot={number}"
         yield "#-----------"

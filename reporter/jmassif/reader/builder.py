@@ -7,6 +7,7 @@ left open is dropped as a whole.
 """
 
 import os
+import time
 from array import array
 from collections import defaultdict
 from itertools import accumulate, count
@@ -61,6 +62,8 @@ class Builder:
 
     def manifest(self, key: str, text: str) -> None:
         self.profile.manifest[key] = text
+        if key == "start-unix-ms" and text.isdecimal() and len(text) < 15:
+            self.profile.manifest["start"] = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(int(text) // 1000))
 
     def owner_group(self, owner: str, group: str) -> None:
         require(group in GROUPS, f'"{group}" is not a group')
