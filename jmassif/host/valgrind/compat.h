@@ -31,11 +31,6 @@
 #include "pub_tool_tooliface.h"
 #include "pub_tool_xarray.h"
 
-// Missing in older headers; its number is the same on every architecture.
-#ifndef __NR_close_range
-#define __NR_close_range 436
-#endif
-
 // --read-inline-info. The core sets its default by the tool's name and has no public call for it, but the variable is a
 // global of libcoregrind in every release since 3.8.
 extern Bool VG_(clo_read_inline_info);

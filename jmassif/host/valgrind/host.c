@@ -3,8 +3,11 @@
 // host/host.h by Valgrind's core: the recorder's memory, the program's mappings, the process, and output.
 
 #include "host/host.h"
+#include "base/kernel.h"
 #include "base/text.h"
 #include "host/valgrind/compat.h"
+
+#include <asm/resource.h>
 
 // ---- the recorder's memory -----------------------------------------------------------------------------------
 
@@ -160,6 +163,28 @@ const HChar *host_launcher(void)
 HChar *host_expand_path(const HChar *option, const HChar *path)
 {
     return VG_(expand_file_name)(option, path);
+}
+
+// Descriptors above its limit that the core reserves for itself (m_main.c).
+#define CORES_OWN 12
+
+// The core refuses the program's descriptors from its own limit on, and has its own there. From then on the program may
+// close these.
+void host_allow_descriptor(UWord fd)
+{
+    static Bool has_failed;
+    ProcessLimit limit;
+    if (fd < (UWord)VG_(fd_hard_limit) || has_failed || !jm_limit(RLIMIT_NOFILE, &limit))
+        return;
+    // Not more, since a program may close every descriptor up to the limit, one by one.
+    limit.soft = limit.hard < 1 << 16 ? limit.hard : 1 << 16;
+    has_failed = fd + CORES_OWN >= limit.soft || !jm_limit_set(RLIMIT_NOFILE, &limit);
+    if (!has_failed)
+        VG_(fd_hard_limit) = limit.soft - CORES_OWN;
+    else
+        jm_message(
+            "jmassif: this board gives buffers the descriptors 1024 and up, and the limit of open files is too low "
+            "for\njmassif: Valgrind to let the program map and close them; run first:  ulimit -n 65536\n");
 }
 
 Int host_keep_descriptor(Int fd)

@@ -10,7 +10,6 @@
 #include "host/valgrind/code_cache.h"
 #include "host/valgrind/compat.h"
 #include "host/valgrind/debug_info.h"
-#include "host/valgrind/descriptors.h"
 #include "host/valgrind/fma.h"
 #include "host/valgrind/indirect.h"
 #include "host/valgrind/malloc.h"
@@ -79,7 +78,6 @@ static void after_fork_in_child(ThreadId tid)
 
 static void before_syscall(ThreadId tid, UInt number, UWord *args, UInt n_args)
 {
-    jm_descriptors_before_syscall(number, args);
     event_before_syscall(tid, number, args);
     if (number == __NR_execve || number == __NR_execveat)
         jm_code_cache_before_exec();
@@ -87,7 +85,6 @@ static void before_syscall(ThreadId tid, UInt number, UWord *args, UInt n_args)
 
 static void after_syscall(ThreadId tid, UInt number, UWord *args, UInt n_args, SysRes res)
 {
-    jm_descriptors_after_syscall(number, args, sr_isError(res));
     event_after_syscall(tid, number, args, sr_isError(res) ? -(Long)sr_Err(res) : (Long)sr_Res(res));
     jm_places_after_syscall(number, args, res);
 }
