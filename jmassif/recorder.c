@@ -16,7 +16,6 @@
 #include "base/libc.h"
 #include "base/options.h"
 #include "base/per_thread.h"
-#include "base/stats.h"
 #include "base/text.h"
 #include "calls/scope.h"
 #include "cuda/cuda.h"
@@ -244,11 +243,7 @@ void event_started(void)
 
 void event_print_statistics(void)
 {
-    static const TellStats modules[] = {
-        jm_stack_stats,  jm_unwind_stats,       jm_account_stats, jm_ledger_stats, jm_python_stats,
-        jm_owner_stats,  jm_mappings_stats,     jm_driver_stats,  jm_scope_stats,  jm_device_blocks_stats,
-        jm_tensor_stats, jm_live_tensors_stats, jm_torch_stats,   host_statistics, NULL};
-    jm_stats_print(modules);
+    host_statistics();
 }
 
 static void end_trace(SnapshotReason reason, UInt code)

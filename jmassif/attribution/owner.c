@@ -14,7 +14,6 @@
 #include "base/array.h"
 #include "base/libc.h"
 #include "base/options.h"
-#include "base/stats.h"
 #include "base/text.h"
 #include "host/host.h"
 
@@ -95,12 +94,8 @@ static void rank(OwnerId owner)
     owners[owner].is_ranked = True;
 }
 
-static SizeT n_kept_words, kept_bytes;
-
 static const HChar *keep_word(const HChar *word)
 {
-    n_kept_words++;
-    kept_bytes += strlen(word) + 1;
     return jm_text_copy("jm.owner", word);
 }
 
@@ -418,12 +413,4 @@ UInt jm_owner_count(void)
 OwnerId jm_owner_by_rank(UInt rank)
 {
     return by_rank[rank];
-}
-
-void jm_owner_stats(void)
-{
-    static const HChar *const names[] = {"owner rules", "role rules", "code rules"};
-    for (RuleList list = 0; list < N_LISTS; list++)
-        jm_stats_array("jm.owner", names[list], rules[list], sizeof(Rule));
-    jm_stats_row("jm.owner", "words of the rules", n_kept_words, kept_bytes);
 }

@@ -84,6 +84,4 @@ UInt jm_owner_count(void);           // owners are 1 … n
 OwnerId jm_owner_by_rank(UInt rank); // 1 … n, in the order in which the rules name them
 const HChar *jm_owner_group(OwnerId owner);
 
-void jm_owner_stats(void); // its memory, for --stats=yes (stats.h)
-
 #endif

@@ -8,7 +8,6 @@
 #include "base/clock.h"
 #include "base/libc.h"
 #include "base/per_thread.h"
-#include "base/stats.h"
 #include "host/host.h"
 #include "trace/trace.h"
 
@@ -196,10 +195,4 @@ void jm_scope_write_sums(void)
             jm_trace_scope_sum(s->name, s->n_summed, s->time, s->growth);
         s->changed = False;
     }
-}
-
-void jm_scope_stats(void)
-{
-    jm_stats_row("jm.scope", "threads", host_n_threads(), jm_per_thread_bytes(&threads));
-    jm_stats_array("jm.scope", "sums of calls", &sums, sizeof(ScopeSum));
 }

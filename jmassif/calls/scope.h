@@ -41,6 +41,4 @@ Bool jm_scope_has(ThreadId tid, UInt mark);
 // Write the sums of calls that are too frequent for records of their own.
 void jm_scope_write_sums(void);
 
-void jm_scope_stats(void); // for --stats=yes (stats.h)
-
 #endif

@@ -9,7 +9,6 @@
 #include "base/client_memory.h"
 #include "base/clock.h"
 #include "base/hooks.h"
-#include "base/stats.h"
 #include "calls/scope.h"
 #include "events/snapshot.h"
 #include "host/host.h"
@@ -493,13 +492,4 @@ void jm_device_blocks_after_fork_in_child(void)
 ULong jm_device_blocks_n_stale(void)
 {
     return n_stale;
-}
-
-void jm_device_blocks_stats(void)
-{
-    UInt n = 0;
-    for (Space space = 0; space < N_SPACES; space++)
-        n += jm_map_n(&tables[space]);
-    jm_stats_row("jm.device_blocks", "live device blocks", n, n * sizeof(DeviceBlock));
-    jm_stats_row("jm.ranges", "ranges of device memory", jm_array_n(&ranges), ranges.capacity * sizeof(BlockRange));
 }

@@ -98,6 +98,4 @@ void jm_device_blocks_after_fork_in_child(void);
 
 ULong jm_device_blocks_n_stale(void);
 
-void jm_device_blocks_stats(void); // rows for --stats=yes
-
 #endif

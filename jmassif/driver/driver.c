@@ -421,9 +421,3 @@ void jm_driver_write_counters(void)
     jm_driver_memory_write_counters();
     jm_rm_write_counters();
 }
-
-void jm_driver_stats(void)
-{
-    jm_driver_files_stats();
-    jm_driver_memory_stats();
-}

@@ -25,6 +25,5 @@ Bool jm_driver_is_mapped(Addr address);
 void jm_driver_after_fork_in_child(ThreadId tid);
 
 void jm_driver_write_counters(void);
-void jm_driver_stats(void); // rows for --stats=yes
 
 #endif

@@ -7,7 +7,6 @@
 #include "driver/file.h"
 #include "base/kernel.h"
 #include "base/map.h"
-#include "base/stats.h"
 #include "host/host.h"
 
 typedef struct Descriptor {
@@ -129,15 +128,4 @@ DriverFile *jm_driver_file_behind(UWord fd)
 UInt jm_driver_n_files(FileType type)
 {
     return n_files[type];
-}
-
-// ---- the rest ------------------------------------------------------------------------------------------------
-
-void jm_driver_files_stats(void)
-{
-    UInt n = 0;
-    for (FileType type = 0; type < N_FILE_TYPES; type++)
-        n += n_files[type];
-    jm_stats_row("jm.driver.file", "files of the driver", n, n * sizeof(DriverFile));
-    jm_stats_row("jm.driver.file", "descriptors of them", jm_driver_n_fds, jm_driver_n_fds * sizeof(Descriptor));
 }

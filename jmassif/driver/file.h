@@ -57,6 +57,5 @@ DriverFile *jm_driver_file_behind(UWord fd);
 extern UInt jm_driver_n_fds; // descriptors of driver files
 
 UInt jm_driver_n_files(FileType type);
-void jm_driver_files_stats(void); // rows for --stats=yes
 
 #endif

@@ -10,7 +10,6 @@
 
 #include "driver/memory.h"
 #include "base/array.h"
-#include "base/stats.h"
 #include "calls/scope.h"
 #include "events/snapshot.h"
 #include "host/host.h"
@@ -173,7 +172,6 @@ struct Carve {
 
 static DriverMemory *newest;
 static Array floating = JM_ARRAY("jm.driver.memory", Carve *);
-static UInt n_memories;
 static ULong n_uncovered; // blocks for which too little memory was found
 
 // For ledger/block.h, without the parts that are carved out of it.
@@ -198,7 +196,6 @@ DriverMemory *jm_driver_memory_commit(ThreadId tid, Kind kind, ULong bytes)
     if (newest)
         newest->previous = m;
     newest = m;
-    n_memories++;
     MemoryBlock block = as_memory(m);
     jm_block_born(tid, &block);
     jm_snapshot_event();
@@ -213,7 +210,6 @@ static void unlist(DriverMemory *m)
         m->previous->next = m->next;
     else
         newest = m->next;
-    n_memories--;
 }
 
 void jm_driver_memory_end(ThreadId tid, DriverMemory *m)
@@ -407,15 +403,4 @@ void jm_driver_memory_after_fork_in_child(void)
 void jm_driver_memory_write_counters(void)
 {
     jm_trace_nonzero("driver-block-without-memory", n_uncovered);
-}
-
-void jm_driver_memory_stats(void)
-{
-    UInt n = 0, capacity = 0;
-    for (const DriverMap *map = maps; map; map = map->next) {
-        n += jm_array_n(&map->mappings);
-        capacity += map->mappings.capacity;
-    }
-    jm_stats_row("jm.driver.map", "mappings of driver memory", n, capacity * sizeof(DriverMapping));
-    jm_stats_row("jm.driver.memory", "buffers of the driver", n_memories, n_memories * sizeof(DriverMemory));
 }

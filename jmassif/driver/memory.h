@@ -53,6 +53,5 @@ ULong jm_driver_uncarve(ThreadId tid, Carve **carves, AccountId account);
 void jm_driver_memory_after_fork_in_child(void);
 
 void jm_driver_memory_write_counters(void);
-void jm_driver_memory_stats(void); // rows for --stats=yes
 
 #endif

@@ -5,7 +5,6 @@
 
 #include "ledger/account.h"
 #include "base/map.h"
-#include "base/stats.h"
 #include "base/table.h"
 #include "base/text.h"
 #include "host/host.h"
@@ -25,7 +24,6 @@ typedef struct OfRole {
 } OfRole;
 
 static Map of_role = JM_MAP("jm.account");
-static UInt n_of_role;
 
 // Replaces the owner in the key of a heap account: the stack implies that owner, so malloc need not look it up.
 #define STACKS_OWN JM_OWNER_NONE
@@ -99,7 +97,6 @@ AccountId jm_account_with_role(AccountId made_as, const HChar *role)
     } else {
         jm_map_add(&of_role, made);
     }
-    n_of_role++;
     jm_trace_account(made->account, of.node, of.kind, of.owner, jm_owner_name(of.owner));
     jm_trace_role(made->account, role);
     return made->account;
@@ -149,10 +146,4 @@ AccountId jm_account_overhead(AccountId heap_account)
 UInt jm_account_n_own(void)
 {
     return n_own;
-}
-
-void jm_account_stats(void)
-{
-    jm_stats_index(&account_index);
-    jm_stats_row("jm.account", "accounts of roles", n_of_role, n_of_role * sizeof(OfRole));
 }

@@ -31,6 +31,4 @@ UInt jm_account_n_own(void);
 // Returns the account of rounding and headers around `heap_account`'s blocks: one per owner, without a stack.
 AccountId jm_account_overhead(AccountId heap_account);
 
-void jm_account_stats(void); // writes sizes of tables (stats.h)
-
 #endif

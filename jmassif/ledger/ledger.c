@@ -7,7 +7,6 @@
 #include "ledger/ledger.h"
 #include "attribution/owner.h"
 #include "base/clock.h"
-#include "base/stats.h"
 #include "base/table.h"
 #include "host/host.h"
 
@@ -602,13 +601,4 @@ void jm_ledger_mark_all_changed(void)
         mark_changed(id, at(id));
     for (PeakId p = 0; p < N_PEAKS; p++)
         peaks[p].grown = peaks[kept_as(p)].max_bytes > 0 && (p != PEAK_ALLOCATED || has_pages);
-}
-
-void jm_ledger_stats(void)
-{
-    jm_stats_table("accounts", &accounts);
-    jm_stats_table("accounts with large numbers", &wide_balances);
-    jm_stats_table("accounts changed since the last snapshot", &changed);
-    for (UInt i = 0; i < N_PEAKS; i++)
-        jm_stats_table("balances at peaks", &peaks[i].saved);
 }

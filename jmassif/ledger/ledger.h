@@ -111,6 +111,4 @@ void jm_ledger_each_differing(PeakId peak, UseDiffering use, void *context);
 // A forked child's trace starts empty: marks all accounts and peaks as changed.
 void jm_ledger_mark_all_changed(void);
 
-void jm_ledger_stats(void); // writes sizes of tables (stats.h)
-
 #endif

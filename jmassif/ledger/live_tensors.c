@@ -9,7 +9,6 @@
 #include "base/clock.h"
 #include "base/hooks.h"
 #include "base/map.h"
-#include "base/stats.h"
 #include "base/text.h"
 #include "calls/scope.h"
 #include "host/host.h"
@@ -221,10 +220,4 @@ void jm_live_tensors_observe_end(UInt complete)
 {
     for (LiveTensor *t = NULL; (t = jm_map_next(&jm_live_tensors, t));)
         decide(t, complete);
-}
-
-void jm_live_tensors_stats(void)
-{
-    jm_stats_row("jm.live_tensors", "live tensors, for their roles", jm_live_tensors_n(),
-                 jm_live_tensors_n() * sizeof(LiveTensor));
 }

@@ -71,6 +71,4 @@ Bool jm_live_tensor_observed(Addr address, ObservedRole role);
 // rules claim.
 void jm_live_tensors_observe_end(UInt complete);
 
-void jm_live_tensors_stats(void); // writes sizes of tables (stats.h)
-
 #endif

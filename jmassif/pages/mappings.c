@@ -10,7 +10,6 @@
 #include "base/array.h"
 #include "base/libc.h"
 #include "base/options.h"
-#include "base/stats.h"
 #include "base/table.h"
 #include "base/text.h"
 #include "calls/scope.h"
@@ -294,11 +293,4 @@ Addr jm_mappings_main_stack_end(void)
 void jm_mappings_init(void)
 {
     pieces = jm_array_new("jm.pages.piece", sizeof(Piece));
-}
-
-void jm_mappings_stats(void)
-{
-    jm_stats_table("accounts of pages", &holders);
-    jm_stats_index(&holder_index);
-    jm_stats_array("jm.pages.piece", "mappings", pieces, sizeof(Piece));
 }

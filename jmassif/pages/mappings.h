@@ -67,6 +67,4 @@ Holder *jm_holder_at(UInt id);
 // True if memory behind a file of that name is the driver's: driver/ records it.
 Bool jm_mappings_is_device(const HChar *path);
 
-void jm_mappings_stats(void); // writes sizes of tables (stats.h)
-
 #endif

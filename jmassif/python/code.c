@@ -7,7 +7,6 @@
 #include "python/code.h"
 #include "base/checksum.h"
 #include "base/libc.h"
-#include "base/stats.h"
 #include "base/text.h"
 #include "symbols/symbol.h"
 #include "trace/trace.h"
@@ -301,12 +300,4 @@ FrameId jm_python_code_look_at(Addr code, Int at)
 ULong jm_python_code_unreadable(void)
 {
     return n_unreadable;
-}
-
-void jm_python_code_stats(void)
-{
-    jm_stats_table("places in Python code", &known_code);
-    jm_stats_index(&known_code_index);
-    jm_stats_row("static", "Python functions met lately", 1u << JM_RECENT_CODE_BITS,
-                 sizeof jm_recent_code + sizeof recent_heads);
 }

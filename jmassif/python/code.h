@@ -57,7 +57,6 @@ static inline FrameId jm_python_code_frame(Addr code, Int at)
 SizeT jm_python_end_of(const UShort *fields, UInt n);
 
 ULong jm_python_code_unreadable(void); // number of unreadable code objects so far
-void jm_python_code_stats(void);
 
 // ---- str -----------------------------------------------------------------------------------------------------
 

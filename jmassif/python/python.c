@@ -13,7 +13,6 @@
 #include "base/client_memory.h"
 #include "base/libc.h"
 #include "base/options.h"
-#include "base/stats.h"
 #include "base/text.h"
 #include "host/host.h"
 #include "python/code.h"
@@ -337,10 +336,4 @@ void jm_python_write_counters(void)
         jm_trace_counter("python-frame-cut", counters.cut);
     if (counters.not_interleaved)
         jm_trace_counter("python-stack-not-interleaved", counters.not_interleaved);
-}
-
-void jm_python_stats(void)
-{
-    jm_python_code_stats();
-    jm_stats_row("static", "Python frames of one stack, at most", JM_MAX_FRAMES, sizeof chain + sizeof groups);
 }

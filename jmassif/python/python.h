@@ -40,8 +40,6 @@ static inline FrameId jm_python_frame(Addr key)
 
 void jm_python_write_counters(void);
 
-void jm_python_stats(void); // for --stats=yes (stats.h)
-
 // True if `id` is the identity by which Python knows the thread with this register, its pthread_self(). On x86-64 the
 // two are equal. On AArch64 the register points past the C library's thread record, and the size of the record varies
 // by release (glibc 2.36: 1856 bytes); the records of two threads are at least a stack apart.

@@ -11,7 +11,6 @@
 #include "stack/stack.h"
 #include "base/options.h"
 #include "base/per_thread.h"
-#include "base/stats.h"
 #include "base/table.h"
 #include "base/text.h"
 #include "host/host.h"
@@ -446,26 +445,4 @@ void jm_stack_forget(void)
 ULong jm_stack_n_completed(void)
 {
     return n_completed;
-}
-
-static UInt n_kept;
-static SizeT kept_bytes;
-
-static void add_up(void *record)
-{
-    const LastStack *last = record;
-    n_kept += last->capacity > 0;
-    kept_bytes += last->capacity * (sizeof *last->keys + sizeof *last->nodes);
-}
-
-void jm_stack_stats(void)
-{
-    jm_stats_table("nodes of stacks", &nodes);
-    jm_stats_table("nodes that are not their caller's first", &branches);
-    jm_stats_index(&branch_index);
-    n_kept = 0;
-    kept_bytes = jm_per_thread_bytes(&last_stacks);
-    jm_per_thread_each(&last_stacks, add_up);
-    jm_stats_row("jm.stack", "threads' last stacks", n_kept, kept_bytes);
-    jm_stats_row("static", "keys of one stack, at most", MAX_KEYS, sizeof mixed);
 }

@@ -42,6 +42,4 @@ void jm_stack_forget(void);
 // Number of stacks completed from a base, for the counters at the end of the run.
 ULong jm_stack_n_completed(void);
 
-void jm_stack_stats(void); // for --stats=yes (stats.h)
-
 #endif

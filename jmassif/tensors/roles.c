@@ -10,7 +10,7 @@
 #include "base/client_memory.h"
 #include "base/clock.h"
 #include "base/libc.h"
-#include "base/stats.h"
+#include "base/table.h"
 #include "ledger/live_tensors.h"
 #include "python/objects.h"
 
@@ -118,7 +118,6 @@ static struct {
 } known[1u << KNOWN_BITS];
 
 static UInt n_walks;
-static ULong n_seen;         // objects
 static ULong n_tensors_then; // created before the last walk
 
 // Roles, as bits, with an object that leads to no memory (a sparse gradient, an object of C++).
@@ -230,7 +229,6 @@ static Bool is_torch;
 
 static void observe_object(Addr object, Addr type)
 {
-    n_seen++;
     UInt bits = class_of(type);
     is_torch |= bits != 0;
     if (bits & IS_TENSOR)
@@ -271,9 +269,4 @@ void jm_torch_observe_roles_in_passing(Bool in_full)
         return;
     walk(False);
     taken_ms += 1 + jm_clock_ms() - now;
-}
-
-void jm_torch_stats(void)
-{
-    jm_stats_row("static", "Python objects seen for roles", n_seen, sizeof known);
 }

@@ -18,6 +18,4 @@ void jm_torch_observe_roles(void);
 // get its role later.
 void jm_torch_observe_roles_in_passing(Bool in_full);
 
-void jm_torch_stats(void); // rows for --stats=yes
-
 #endif

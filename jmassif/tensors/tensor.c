@@ -6,7 +6,6 @@
 #include "tensors/tensor.h"
 #include "base/clock.h"
 #include "base/map.h"
-#include "base/stats.h"
 #include "calls/scope.h"
 #include "device/blocks.h"
 #include "events/snapshot.h"
@@ -255,10 +254,4 @@ void jm_tensor_write_counters(void)
     jm_trace_nonzero("tensor-free-unknown", counters.unknown_free);
     jm_trace_nonzero("tensor-allocated-differs", counters.allocated_differs);
     jm_trace_nonzero("tensor-reserved-differs", counters.reserved_differs);
-}
-
-void jm_tensor_stats(void)
-{
-    UInt n = jm_map_n(&tensors);
-    jm_stats_row("jm.tensor", "live tensors", n, n * (sizeof(Tensor) + sizeof(Part)));
 }

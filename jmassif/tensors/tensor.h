@@ -27,6 +27,4 @@ void jm_tensor_segment_ended(struct DeviceBlock *segment);
 
 void jm_tensor_write_counters(void);
 
-void jm_tensor_stats(void); // rows for --stats=yes
-
 #endif

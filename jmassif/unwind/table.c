@@ -408,11 +408,3 @@ void jm_unwind_rules_object_mapped(void)
         if (jm_unwind_rules[i].type == RULE_NO_TABLE)
             jm_unwind_rules[i].ip = 0;
 }
-
-UInt jm_n_unwind_rules(void)
-{
-    UInt n = 0;
-    for (UInt i = 0; i < JM_N_RULES; i++)
-        n += jm_unwind_rules[i].ip != 0;
-    return n;
-}

@@ -93,6 +93,4 @@ Bool jm_unwind_rules_concern(Addr start, SizeT bytes);
 // Call after code was mapped: drops rules of type RULE_NO_TABLE, since a table may exist now.
 void jm_unwind_rules_object_mapped(void);
 
-UInt jm_n_unwind_rules(void);
-
 #endif

@@ -11,7 +11,6 @@
 #include "base/client_memory.h"
 #include "base/libc.h"
 #include "base/per_thread.h"
-#include "base/stats.h"
 #include "host/host.h"
 #include "unwind/step.h"
 #include "unwind/table.h"
@@ -304,22 +303,4 @@ Bool jm_unwind_mapping_changed(Addr start, SizeT bytes, Bool is_code)
         jm_unwind_rules_object_mapped();
     jm_per_thread_each(&last_walks, forget);
     return True;
-}
-
-static SizeT walks_bytes;
-
-static void add_up(void *record)
-{
-    const LastWalk *last = record;
-    if (last->capacity)
-        walks_bytes += (last->capacity + 1) * (3 * sizeof(Addr) + sizeof(UnwindSlots));
-}
-
-void jm_unwind_stats(void)
-{
-    jm_stats_row("static", "rules for unwinding", jm_n_unwind_rules(), sizeof jm_unwind_rules + sizeof fresh);
-    walks_bytes = jm_per_thread_bytes(&last_walks);
-    jm_per_thread_each(&last_walks, add_up);
-    jm_stats_row("jm.unwind", "threads, with their last stacks", host_n_threads(), walks_bytes);
-    jm_stats_row("static", "frames of one stack, at most", JM_MAX_FRAMES, sizeof any_ips + sizeof any_sps);
 }

@@ -28,6 +28,4 @@ void jm_unwind_forget(void);
 // stacks may contain addresses in it although it belonged to no file.
 Bool jm_unwind_mapping_changed(Addr start, SizeT bytes, Bool is_code);
 
-void jm_unwind_stats(void); // its memory, for --stats=yes (stats.h)
-
 #endif
