@@ -6,7 +6,6 @@
 //
 // A command's number includes the size of its structure, so it also identifies the layout of a release.
 
-#include "base/array.h"
 #include "base/client_memory.h"
 #include "base/kernel.h"
 #include "base/libc.h"
@@ -25,9 +24,8 @@ typedef enum {
     FD_OF,     // a new descriptor of a buffer
     HANDLE_OF, // a handle of the buffer behind a descriptor
     DUPLICATE,
-    WRAP,      // a buffer of the program's own pages, which adds no memory
-    IMPORT,    // a buffer of another process, by its name
-    FD_OF_MANY // a descriptor of several buffers, one after another
+    WRAP,  // a buffer of the program's own pages, which adds no memory
+    IMPORT // a buffer of another process, by its name
 } NvmapAction;
 
 typedef struct {
@@ -57,7 +55,6 @@ static const NvmapCommand commands[] = {
     {0xc0084e13, IMPORT, .handle = 0},
     {0x80184e68, IMPORT, .handle = 16},
     {0x80204e68, IMPORT, .handle = 24},
-    {0x80284e6b, FD_OF_MANY, .fd = 32},
 };
 
 // Commands that create and free nothing: they read, write, flush, label and query.
@@ -65,7 +62,7 @@ static const UInt harmless[] = {0xc0084e02, 0xc0184e05, 0x40204e06, 0x40204e07, 
                                 0xc0184e0a, 0x40184e0b, 0x40184e0c, 0x40204e0c, 0xc0084e0d, 0xc0084e0e, 0x40204e11,
                                 0x40204e12, 0xc0084e14, 0xc0044e15, 0x80044e15, 0xc0104e17, 0x40104e18, 0x80084e19,
                                 0x80104e1a, 0x80384e1b, 0x80404e1b, 0x80484e1b, 0x40144e64, 0x40044e66, 0x80184e67,
-                                0x80204e67, 0x80284e69, 0x80304e69, 0x80304e6c};
+                                0x80204e67, 0x80284e69, 0x80304e69, 0x80284e6b, 0x80304e6c};
 
 // Handles below this are descriptors, others are numbers (nvmap_id_array.c).
 #define FIRST_ID 0x7fffffff
@@ -294,35 +291,10 @@ static void created(ThreadId tid, const NvmapCommand *command, DriverCall *call,
     add(tid, call->file, number, buffer);
 }
 
-// Releases the buffers that it consists of, which others may still hold, and ends its own memory.
 void jm_buffer_ended(ThreadId tid, DriverFile *buffer)
 {
-    Array *parts = buffer->object;
-    for (Word i = 0; parts && i < jm_array_n(parts); i++)
-        jm_driver_file_release(tid, *(DriverFile **)jm_array_at(parts, i));
-    if (parts)
-        jm_array_delete(parts);
     if (buffer->memory)
         jm_driver_memory_end(tid, buffer->memory);
-}
-
-// (address of handles, their count, …; descriptor)
-static void joined(ThreadId tid, DriverCall *call, UWord fd)
-{
-    DriverFile *whole = jm_driver_file_new(FILE_BUFFER);
-    Array *parts = jm_array_new("jm.driver.nvmap", sizeof(DriverFile *));
-    for (UInt i = 0; i < jm_driver_in32(call, 8); i++) {
-        UInt number;
-        if (!jm_read_uint(jm_driver_in64(call, 0) + 4 * i, &number))
-            break;
-        DriverFile *part = buffer_of(call->file, number);
-        if (!part)
-            continue;
-        jm_driver_file_hold(part);
-        jm_array_add(parts, &part);
-    }
-    whole->object = parts;
-    jm_driver_fd_set(tid, fd, whole);
 }
 
 static const NvmapCommand *find_command(UInt number)
@@ -423,9 +395,6 @@ static void succeeded(ThreadId tid, const NvmapCommand *command, DriverCall *cal
         break;
     case IMPORT:
         import(tid, call, NULL, number);
-        break;
-    case FD_OF_MANY:
-        joined(tid, call, jm_driver_out32(call, command->fd));
         break;
     case FREE:
         break;

@@ -179,24 +179,6 @@ static void set_version(const HChar *text)
         version = n;
 }
 
-static void version_line(const HChar *line, void *context)
-{
-    // "NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.104.05  …": the number with a point is the version
-    for (const HChar *at = line; *at && !version; at++)
-        if (jm_text_is_digit(at[0]) && (at == line || at[-1] == ' '))
-            set_version(at);
-}
-
-static UInt branch(void)
-{
-    static Bool has_looked;
-    if (!version && !has_looked) {
-        has_looked = True;
-        jm_text_each_line("/proc/driver/nvidia/version", version_line, NULL);
-    }
-    return version;
-}
-
 // Escapes that commit no memory (nv_escape.h and nv-ioctl-numbers.h).
 static const UChar harmless[] = {0x2a, 0x32, 0x33, 0x35, 0x37, 0x38, 0x39, 0x41, 0x4d, 0x4f, 0x52,
                                  0x54, 0x56, 0x57, 0x58, 0x59, 0x5c, 0x5e, 0x5f, 200,  201,  206,
@@ -350,7 +332,7 @@ void jm_rm_after(ThreadId tid, DriverCall *call, Long result)
     }
     for (UInt i = 0; i < sizeof escapes / sizeof escapes[0]; i++) {
         if (escapes[i].nr != nr || escapes[i].bytes != call->n_bytes ||
-            (escapes[i].to && (branch() < escapes[i].from || branch() > escapes[i].to)))
+            (escapes[i].to && (version < escapes[i].from || version > escapes[i].to)))
             continue;
         if (jm_driver_out32(call, escapes[i].status) == 0)
             escapes[i].effect(tid, call);
@@ -442,7 +424,7 @@ static Bool uvm_has_succeeded(const DriverCall *call, Bool has_256)
         UInt at = uvm_statuses[i].status[has_256];
         if (uvm_statuses[i].command != call->command)
             continue;
-        if (call->command == UVM_FREE && branch() >= 590)
+        if (call->command == UVM_FREE && version >= 590)
             at = 8;
         return !at || (jm_read_uint(call->argument + at, &status) && status == 0);
     }
@@ -451,7 +433,7 @@ static Bool uvm_has_succeeded(const DriverCall *call, Bool has_256)
 
 void jm_uvm_after(ThreadId tid, DriverCall *call, Long result)
 {
-    Bool has_256 = branch() >= 550;
+    Bool has_256 = version >= 550;
     if (!jm_is_error(result) && !uvm_is_known(call->command))
         jm_driver_unknown(call, call->command);
     if (jm_is_error(result) || !uvm_has_succeeded(call, has_256))
