@@ -102,7 +102,7 @@ def _commands(trace: str, other: str, directory: Path, rng: random.Random) -> Li
         found.append(["report", rng.choice(("--segments", "--segments=1")), trace])
     if rng.random() < 0.3:
         found.append(["report", trace, other])
-    form = rng.choice(("text", "markdown", "json", "csv"))
+    form = rng.choice(("text", "markdown", "json"))
     found.append(["diff", f"--format={form}", trace, other])
     found.append(["check", "--max", "peak.total=1GiB", trace])
     return found

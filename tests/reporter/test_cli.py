@@ -3,7 +3,6 @@
 
 import ast
 import os
-import random
 import stat
 import sys
 from pathlib import Path
@@ -201,34 +200,6 @@ def test_what_is_no_file_is_refused_in_one_line(tmp_path: Path) -> None:
 )
 def test_a_wrong_option_is_refused_in_one_line(arguments: List[str]) -> None:
     assert_one_line_error(jm_print(*arguments), "jm_print --help")
-
-
-@pytest.mark.parametrize("seed", range(24))
-def test_damage_at_random_never_ends_in_a_traceback(tmp_path: Path, seed: int) -> None:
-    random_ = random.Random(seed)
-    content = bytearray(small_training_run().bytes() if seed % 2 else random_run(seed, 4, 9).bytes())
-    for _ in range(random_.choice([1, 1, 2, 5])):
-        place = random_.randrange(len(content))
-        change = random_.randrange(4)
-        if change == 0:
-            content[place] = random_.choice(b"0123456789 \nabcSEPdntx\xff\x00")
-        elif change == 1:
-            del content[place : place + random_.choice([1, 3, 80])]
-        elif change == 2:
-            content[place:place] = bytes([random_.choice(b"0199 \n-")])
-        else:
-            lines = content.split(b"\n")
-            lines.insert(random_.randrange(len(lines)), random_.choice(lines))
-            content = bytearray(b"\n".join(lines))
-    path = tmp_path / "trace"
-    path.write_bytes(bytes(content))
-    for form in ("text", "massif", "text --by=python-line"):
-        done = jm_print(f"--format={form.split()[0]}", *form.split()[1:], path)
-        if done.status:
-            assert_one_line_error(done, str(path))
-        else:
-            assert form != "massif" or parse(done.out)
-            assert all(line.isprintable() for line in done.out.split("\n"))
 
 
 # ---- the oldest Python we promise ----------------------------------------------------------------

@@ -4,7 +4,7 @@
 import json
 import re
 from pathlib import Path
-from typing import Any, Dict, List, Tuple
+from typing import List, Tuple
 
 import pytest
 
@@ -12,7 +12,7 @@ from jmassif.analysis.compare import VIEWS
 from jmassif.units import size
 from tests.reporter.commands import Done, assert_one_line_error, jm_diff
 from tests.reporter.test_difference import called, held
-from tests.reporter.traces import Trace, random_run
+from tests.reporter.traces import Trace
 
 MIB = 1 << 20
 
@@ -305,22 +305,3 @@ def test_json_has_exact_figures(old: Path, new: Path) -> None:
     }
     assert owners["other"] is None and owners["rounding"] is None
     assert [cell["host"] for cell in owners["total"]["cells"]] == [40 * MIB, 70 * MIB]
-
-
-@pytest.mark.parametrize("least", ["0", "1MiB", "1TiB"])
-def test_json_adds_up(tmp_path: Path, least: str) -> None:
-    for side in range(2):
-        for number in range(3):
-            random_run(10 * side + number, 5, 30).save(tmp_path / str(side), str(number))
-    options = "--format=json", f"--by={','.join(OF_ANY_TRACE)}", f"--min={least}"
-    views = json.loads(diff(*options, tmp_path / "0", tmp_path / "1").out)["views"]
-    assert [view["by"] for view in views] == list(OF_ANY_TRACE)
-
-    def figures(row: Dict[str, Any]) -> List[List[int]]:
-        return [[cell["host"], cell["device"], cell["number"], *cell["change"].values()] for cell in row["cells"]]
-
-    for view in views:
-        rows = [row for row in [*view["rows"], view["other"], view["rounding"]] if row and row["in_total"]]
-        for column, whole in enumerate(figures(view["total"])):
-            sums = [sum(of) for of in zip(*(figures(row)[column] for row in rows))]
-            assert (sums or [0] * len(whole)) == whole

@@ -24,11 +24,10 @@ import pytest
 
 from jmassif.cli.report import FORMATS, writer
 from jmassif.cli.terminal import coloured, while_working
-from jmassif.reader.input import without_repeats
 from jmassif.render import layout as roles
 from jmassif.render.layout import Line
 from tests.reporter.commands import command
-from tests.reporter.traces import ROOT, Trace, small_training_run
+from tests.reporter.traces import ROOT, small_training_run
 
 JM_PRINT = ROOT / "reporter" / "jm_print"
 GOLDEN = ROOT / "tests" / "reporter" / "golden"
@@ -198,13 +197,6 @@ def test_each_role_has_a_look(role: str) -> None:
     assert re.fullmatch(r"before \x1b\[\d+mit\x1b\[0m after\x1b\[31m!\x1b\[0m", shown)
 
 
-def test_names_cannot_colour_the_terminal(tmp_path: Path) -> None:
-    trace = Trace(command="\x1b[31mred", memory="unified")
-    trace.snapshot(0, "start", {trace.account("heap", "app", ["\x1b[41mevil (a.c:1)"]): (100, 1)})
-    shown = on_terminal(trace.save(tmp_path))
-    assert "\\x1b[31mred" in shown and "\x1b[31mred" not in shown and "\x1b[41m" not in shown
-
-
 # ---- pager and progress --------------------------------------------------------------------------
 
 
@@ -371,11 +363,6 @@ def test_errors_name_the_file_and_the_line(trace: Path, tmp_path: Path) -> None:
         (tmp_path / name).write_bytes(content)
         assert f"jm_print: {tmp_path}/{name}: line 10: ".encode() in piped(tmp_path / name).stderr
     assert b"jm_print: standard input: line 10: " in piped("-", stdin=b"\n".join(lines)).stderr
-
-
-def test_an_input_that_is_named_twice_is_one(tmp_path: Path) -> None:
-    names = [f"{tmp_path}/jm.9", "-", f"{tmp_path}/./jm.9", "-", f"{tmp_path}/jm.1"]
-    assert without_repeats(names) == [f"{tmp_path}/jm.9", "-", f"{tmp_path}/jm.1"]
 
 
 def test_a_directory_of_compressed_traces_is_compared_too(trace: Path, tmp_path: Path) -> None:

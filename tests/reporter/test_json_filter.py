@@ -7,7 +7,7 @@ from typing import Any, Dict
 
 import pytest
 
-from tests.reporter.commands import assert_one_line_error, jm_print, validator
+from tests.reporter.commands import jm_print, validator
 from tests.reporter.traces import Trace
 
 
@@ -53,8 +53,3 @@ def test_a_part_is_told_with_what_it_is_a_part_of(
 def test_without_a_filter_nothing_is_said_of_one(tmp_path: Path) -> None:
     made = told(saved(tmp_path))
     assert made["filter"] is None and made["peak"]["bytes"] == 32100 and len(made["accounts"]["rows"]) == 3
-
-
-def test_a_bad_expression_is_one_line(tmp_path: Path) -> None:
-    done = jm_print("--format=json", "--exclude=[", saved(tmp_path))
-    assert_one_line_error("jm_print", done, "invalid regular expression")

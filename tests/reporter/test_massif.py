@@ -215,12 +215,6 @@ def test_ms_print_opens_it(name: str, tmp_path: Path) -> None:
             assert f"{line}\n" in done.stdout.decode()
 
 
-def test_ms_print_refuses_a_broken_one(tmp_path: Path) -> None:
-    file = tmp_path / "massif.out"
-    file.write_text(output(small_training_run().load()).replace("mem_heap_B=244318208", "mem_heap_B=1"))
-    assert ms_print(file).returncode != 0
-
-
 def shown_by_massif_visualizer(file: Path, directory: Path) -> str:
     """What the real program says about the file: it keeps running, so it is ended as soon as it has said it."""
     log = directory / "log"

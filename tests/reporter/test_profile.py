@@ -41,24 +41,6 @@ def test_a_snapshot_is_the_changes_up_to_it() -> None:
     assert [(s.host, s.device) for s in profile.snapshots] == [(10, 0), (10, 7), (0, 7)]
 
 
-def test_any_snapshot_of_a_random_run_agrees_with_its_totals() -> None:
-    profile = random_run(1).load()
-    for index, snapshot in enumerate(profile.snapshots):
-        by_kind = {kind: 0 for kind in snapshot.by_kind}
-        for account, (n_bytes, _) in profile.composition(index).items():
-            by_kind[profile.accounts[account].kind] += n_bytes
-        assert by_kind == snapshot.by_kind
-
-
-def test_imported_memory_is_in_no_sum() -> None:
-    trace = Trace()
-    mapped = trace.account("imported", "app")
-    trace.snapshot(1, "time", {mapped: (4096, 1)})
-    profile = trace.load()
-    assert (profile.snapshots[0].host, profile.snapshots[0].device) == (0, 0)
-    assert profile.composition(0) == {mapped: (4096, 1)}
-
-
 def test_the_last_peak_of_a_kind_is_the_peak() -> None:
     trace = Trace()
     one = trace.account("heap", "app")

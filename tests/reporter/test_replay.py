@@ -6,7 +6,7 @@ from array import array
 
 import pytest
 
-from jmassif.model.records import Changes, Differences, PageChanges
+from jmassif.model.records import Changes
 from tests.reporter.traces import random_run
 
 
@@ -29,16 +29,6 @@ def test_a_column_is_as_narrow_as_its_largest_number_and_loses_nothing(seed: int
         columns = [getattr(rows, name) for name in Changes.__slots__]
         assert [list(column) for column in columns] == [wanted[place::6] for place in range(6)]
         assert all(256 ** (column.itemsize // 2) <= max(column) for column in columns if column.itemsize > 1)
-
-
-def test_a_balance_takes_few_bytes() -> None:
-    rows = Changes()
-    rows.extend(array("Q", [70000, 1 << 20, 3, 1 << 31, 500, 200] * 4096))
-    assert sum(getattr(rows, name).itemsize for name in Changes.__slots__) == 4 + 4 + 1 + 4 + 2 + 1
-
-
-def test_nothing_has_no_rows() -> None:
-    assert not Differences() and Differences().n_rows == 0 and list(PageChanges().swapped) == []
 
 
 @pytest.mark.parametrize("seed", range(3))

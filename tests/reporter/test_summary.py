@@ -134,14 +134,6 @@ def test_what_succeeded_at_a_further_try_is_only_mentioned() -> None:
     assert remark.severity == "note" and remark.text.startswith("1 allocation failed")
 
 
-def test_where_memory_ran_short_it_is_said_that_this_probably_killed_it() -> None:
-    trace = holding()
-    trace.snapshot(7, "low-memory")
-    trace.lines += ["y 7 mem-available 1048576"]
-    (remark,) = remarks(of(trace))
-    assert remark.severity == "alarm" and "ran short of memory at 7 ms" in remark.text and "1.00 MiB" in remark.text
-
-
 # ---- against the capacity ------------------------------------------------------------------------
 
 
