@@ -13,6 +13,7 @@
 #include "base/text.h"
 #include "host/events.h"
 #include "host/host.h"
+#include "host/native/functions.h"
 #include "host/native/got.h"
 #include "host/native/hook.h"
 #include "host/native/keeper.h"
@@ -238,7 +239,10 @@ void host_fail(const HChar *condition, const HChar *file, UInt line, const HChar
     leave(99);
 }
 
-void host_statistics(void) {}
+void host_statistics(void)
+{
+    jm_functions_stats();
+}
 
 void host_release_read_pages(void) {}
 
