@@ -12,7 +12,6 @@ from jmassif.analysis.oom import Hint, Incident, call_of, incidents_of
 from jmassif.analysis.summary import build_report, moment_of
 from jmassif.attribution.names import Names
 from jmassif.cli.report import writer
-from jmassif.model.run import Profile
 from jmassif.reader.tokens import TraceError
 from jmassif.render.failures import out_of_memory, reason
 from jmassif.render.summary import findings
@@ -403,16 +402,6 @@ def test_the_line_of_the_script_that_asked_is_named(tmp_path: Path) -> None:
     ]
 
 
-def test_a_failure_made_good_is_a_line(tmp_path: Path) -> None:
-    run = Run().segment(0x1000_0000, 300 * MIB)
-    event = run.fails(350 * MIB, **on_board(100 * MIB))
-    run.trace.block_end(2, 0x1000_0000, run.cache)
-    run.trace.outcome(event, 2, "retried")
-    done = jm_print(run.trace.save(tmp_path))
-    assert "--- Out of memory" not in done.out
-    assert "(1) at 2 ms: cudaMalloc of 350 MiB failed (error 2). Retry succeeded after 300" in done.out
-
-
 def test_hostile_names_are_escaped(tmp_path: Path) -> None:
     run = Run()
     run.trace.exhaustion(2, run.heap, 1, "cuda\x1b[2J\udcff" + "x" * 5000)
@@ -439,11 +428,6 @@ def test_what_contradicts_itself_is_refused(record: str, problem: str) -> None:
     run.trace.lines.append(record)
     with pytest.raises(TraceError, match=problem):
         run.trace.load()
-
-
-def test_a_run_that_never_failed_has_no_incidents() -> None:
-    profile: Profile = Run().trace.load()
-    assert incidents_of(profile, Names(profile)) == []
 
 
 def test_of_several_processes_those_are_named_that_ran_out(tmp_path: Path) -> None:

@@ -240,16 +240,6 @@ def test_without_shares_ledgers_count_and_inherited_memory_once() -> None:
     assert "sum of ledgers, without PSS" in verdict(family())
 
 
-def test_what_a_child_allocates_itself_adds_up() -> None:
-    parent = trace_of(1)
-    holds(parent, 0, 0, "start")
-    holds(parent, 50, 1000)
-    child = trace_of(2, forked_from="1", ppid="1")
-    holds(child, 100, 1000, "fork")
-    holds(child, 200, 1700, total=1700)
-    assert joined(ends(parent, 400), ends(child, 300)).peak().on("total") == 1700
-
-
 def test_orphans_of_a_fork_are_named_and_count_with_what_they_inherited() -> None:
     child = trace_of(2, forked_from="1", ppid="1")
     holds(child, 100, 1000, "fork")

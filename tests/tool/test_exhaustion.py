@@ -77,6 +77,7 @@ def test_three_freed_tensors_in_segments_of_their_own_make_room(sim: Path) -> No
     # Before anything was given back: the map shows three segments without a letter.
     assert sorted(bars(print_report(own.recording.trace, "--segments=1").stdout)).count("-" * 46) == 3
     report = " ".join(print_report(own.recording.trace).stdout.split())
+    assert "--- Out of memory" not in report
     assert "cudaMalloc of 850 MiB failed (error 2). Retry succeeded after 900 MiB was freed." in report
 
 
