@@ -26,6 +26,7 @@ mkdir jmassif reporter docs
 cp {program} jmassif/jmassif-{arch}-linux
 cp {library} jmassif/vgpreload_jmassif-{arch}-linux.so
 cp {library} jmassif/libjmassif.so
+cp {library} jmassif/libjmassif-native.so
 printf 'all:\\ninstall-dist_docDATA:\\n\\tmkdir -p $(DESTDIR)/usr/share/doc/jmassif && touch $(DESTDIR)/usr/share/doc/jmassif/NEWS\\n' >Makefile
 printf 'install install-pkgincludeHEADERS install-dist_pkgdataDATA:\\n' | tee reporter/Makefile docs/Makefile >jmassif/Makefile
 mkdir man
