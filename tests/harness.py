@@ -144,14 +144,15 @@ def record(
     valgrind: str = VALGRIND,
     launcher: Sequence[Argument] = (),
     status: Optional[int] = None,
+    host: str = HOST,
 ) -> Recording:
     """Runs a command under the jmassif of a build tree, in a temporary directory unless `cwd` says otherwise. `launcher` is
-    what starts Valgrind. `status`: how the program must end; None for anything.
+    what starts Valgrind. `status`: how the program must end; None for anything. `host`: "valgrind" or "native".
 
     Without pages, unless `options` ask for them: those are sampled, and most tests compare sums that must be exact.
     """
     directory = tempfile.TemporaryDirectory(prefix="jmassif-test-")
-    done = _record(Path(directory.name), command, options, env, cwd, timeout, build, valgrind, launcher)
+    done = _record(Path(directory.name), command, options, env, cwd, timeout, build, valgrind, launcher, host)
     assert status is None or done.returncode == status, done.stderr
     return Recording(done, directory)
 
@@ -166,8 +167,9 @@ def _record(
     build: Path,
     valgrind: str,
     launcher: Sequence[Argument],
+    host: str,
 ) -> Run:
-    started, environment = recorder(f"{directory}/jmassif.out.%p", ["--pages=no", *options], env, build, valgrind)
+    started, environment = recorder(f"{directory}/jmassif.out.%p", ["--pages=no", *options], env, build, valgrind, host)
     return run([*launcher, *started, *command], env=environment, cwd=cwd or directory, timeout=timeout)
 
 
@@ -177,13 +179,13 @@ def recorder(
     env: Optional[Mapping[str, str]] = None,
     build: Path = BUILD,
     valgrind: str = VALGRIND,
-    host: str = "",
+    host: str = HOST,
 ) -> Tuple[List[Argument], Dict[str, str]]:
     """What comes before a program's command line so that it is recorded, and what belongs into the environment. Whoever
     names a Valgrind gets it."""
     options = [f"--jmassif-out-file={out_file}", *options]
     env = dict(env or {})
-    if valgrind != VALGRIND or (host or HOST) == "valgrind":
+    if valgrind != VALGRIND or host == "valgrind":
         return [valgrind, "--tool=jmassif", *options], {"VALGRIND_LIB": str(build / ".in_place"), **env}
     # The program alone gets them, not what launches it.
     preloaded = [str(native_library(build)), *filter(None, [env.pop("LD_PRELOAD", "")])]
@@ -225,17 +227,18 @@ def recorded(
     valgrind: str = VALGRIND,
     launcher: Sequence[Argument] = (),
     status: Optional[int] = 0,
+    host: str = HOST,
 ) -> Recording:
     """record(), once for all tests and workers that ask for the same: for programs that do the same in every run, and for
     tests that write nothing into the recording. Kept until the recorder or a file that the arguments name has changed.
     """
     words = [*map(str, (*launcher, *command)), *options, *(env or {}).values()]
     named = [_contents(path) for word in words for path in _paths(word)]
-    key = _digest((words, sorted(env or {}), named, _tool(build), HOST))
+    key = _digest((words, sorted(env or {}), named, _tool(build), host))
     if key not in _recorded:
 
         def make(directory: Path) -> None:
-            done = _record(directory, command, options, env, None, timeout, build, valgrind, launcher)
+            done = _record(directory, command, options, env, None, timeout, build, valgrind, launcher, host)
             (directory / "finished.json").write_text(json.dumps(done))
 
         directory = made_once(key, make)

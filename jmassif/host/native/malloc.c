@@ -244,7 +244,7 @@ NATIVE_EXPORT void *reallocarray(void *p, SizeT n, SizeT each)
     SizeT bytes;
     if (__builtin_mul_overflow(n, each, &bytes)) {
         errno = ENOMEM;
-        return recorded(NULL, ~(SizeT)0, "realloc");
+        return NULL;
     }
     return realloc(p, bytes);
 }
