@@ -4,7 +4,7 @@
 // or both negated. Hardware keeps the sign of a NaN and rounds once, so the negations are found and the program's own
 // instruction is executed.
 
-#include "host/valgrind/fma.h"
+#include "host/valgrind/translation.h"
 
 #if defined(VGA_amd64)
 

@@ -8,7 +8,7 @@
 //
 // Other indirect jumps, from one bytecode of an interpreter to the next or of a switch, lead elsewhere each time.
 
-#include "host/valgrind/indirect.h"
+#include "host/valgrind/translation.h"
 #include "base/client_memory.h"
 #include "host/valgrind/code_file.h"
 

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// An object file's address is a hash of what identifies it, in a zone that is out of the way of allocations from below,
-// starts near enough to these for jumps of 2 GB, and ends before the range that CUDA's driver reserves (from 8 GB on).
-// If another file is in the way, the next hash counts. It is a hint: if it is occupied in spite of that, the core
-// searches a hole as usual, and mappings at an address that the program requests are not changed. A file at another
-// address only loses its kept translations.
+// Load addresses of object files. The core gives a mapping the first hole that is large enough, so a library's address
+// depends on earlier allocations; but a translation of its code holds for one address.
+//
+// So an object file's address is a hash of what identifies it, in a zone that is out of the way of allocations from
+// below, starts near enough to these for jumps of 2 GB, and ends before the range that CUDA's driver reserves (from 8
+// GB on). If another file is in the way, the next hash counts. It is a hint: if it is occupied in spite of that, the
+// core searches a hole as usual, and mappings at an address that the program requests are not changed. A file at
+// another address only loses its kept translations.
 
-#include "host/valgrind/places.h"
+#include "host/valgrind/code_cache.h"
 #include "base/checksum.h"
 #include "base/kernel.h"
 #include "base/libc.h"

@@ -3,7 +3,7 @@
 // A superblock that ends with a request (the magic instructions of valgrind.h) gets a call of answer() before its end,
 // and an exit to the following code if answer() returns 1. Other requests reach the core as usual.
 
-#include "host/valgrind/request.h"
+#include "host/valgrind/translation.h"
 #include "base/libc.h"
 #include "host/host.h"
 

@@ -6,7 +6,7 @@
 // answer is the name's address there. The kernel keeps the pages that are accessed, and drops them when it needs
 // memory. A name that is not found in turn is copied as usual. The linker leads the core's calls here (--wrap).
 
-#include "host/valgrind/symbol_names.h"
+#include "host/valgrind/debug_info.h"
 
 #include "base/kernel.h"
 #include "base/options.h"

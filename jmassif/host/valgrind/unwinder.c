@@ -1,11 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// Registers, and one step of the core's unwinder by tables that only the core has read (.debug_frame, tables without
-// an index). Calls of the core into our unwinder are in core_takeover.c.
+// Registers, and the core's unwinder beside ours.
+//
+// Unwind tables are read once, by the recorder. The core reads those of all object files as they are mapped, which
+// takes seconds and hundreds of megabytes for large libraries, and needs them only for the stacks that it prints, such
+// as a crash's. So it does not read tables that our unwinder finds in the program's memory, and steps by ours. The
+// linker leads the core's calls here (--wrap). It still reads tables in other forms (.debug_frame, tables without an
+// index), and steps by these for us.
 
-#include "host/valgrind/unwinder.h"
+#include "base/array.h"
 #include "host/host.h"
+#include "host/valgrind/debug_info.h"
+#include "symbols/elf.h"
 #include "unwind/dwarf.h"
+#include "unwind/step.h"
 
 ThreadId host_thread(void)
 {
@@ -86,41 +94,32 @@ UWord host_thread_pointer(ThreadId tid)
 
 #endif
 
-// Files for which the core has read an unwind table. After an overflow any file counts as known.
-#define MAX_FILES 64
-static struct {
+// ---- our steps, by the core's tables -------------------------------------------------------------------------
+
+// Registers that the core follows from frame to frame, with the layout of its D3UnwindRegs.
+typedef struct {
+    Addr ip, sp;
+#if defined(VGA_arm64)
+    Addr link;
+#endif
+    Addr fp;
+} CoreRegisters;
+
+Bool __real_vgPlain_use_CF_info(CoreRegisters *registers, Addr min_accessible, Addr max_accessible);
+Bool __wrap_vgPlain_use_CF_info(CoreRegisters *registers, Addr min_accessible, Addr max_accessible);
+
+// Files for which the core has read an unwind table.
+typedef struct {
     ULong dev, ino;
-} files[MAX_FILES];
-static UInt n_files;
-
-static Bool is_known(ULong dev, ULong ino)
-{
-    for (UInt i = 0; i < n_files; i++)
-        if (i == MAX_FILES || (files[i].dev == dev && files[i].ino == ino))
-            return True;
-    return False;
-}
-
-void jm_core_knows_file(Addr inside)
-{
-    const NSegment *segment = VG_(am_find_nsegment)(inside);
-    if (!segment || is_known(segment->dev, segment->ino))
-        return;
-    if (n_files < MAX_FILES) {
-        files[n_files].dev = segment->dev;
-        files[n_files].ino = segment->ino;
-    }
-    n_files++;
-}
+} File;
+static Array files = JM_ARRAY("jm.unwinder", File);
 
 Bool host_may_step(Addr ip)
 {
-    const NSegment *segment = VG_(am_find_nsegment)(ip);
-    return segment && (segment->kind == SkFileC || segment->kind == SkFileV) && is_known(segment->dev, segment->ino);
+    const NSegment *segment = jm_array_n(&files) ? VG_(am_find_nsegment)(ip) : NULL;
+    return segment && (segment->kind == SkFileC || segment->kind == SkFileV) &&
+           jm_array_find(&files, &(File){segment->dev, segment->ino}, sizeof(File));
 }
-
-// The linker's --wrap sends calls of VG_(use_CF_info) to our function; this name is the core's original.
-extern Bool __real_vgPlain_use_CF_info(CoreRegisters *registers, Addr min_accessible, Addr max_accessible);
 
 Bool host_step(HostFrameRegisters *frame, Addr stack_end)
 {
@@ -135,4 +134,60 @@ Bool host_step(HostFrameRegisters *frame, Addr stack_end)
     frame->link = core.link;
 #endif
     return True;
+}
+
+// ---- the core's steps, by our tables -------------------------------------------------------------------------
+
+// The core follows three registers from frame to frame, and asks for each step alone. The cursor has them all as long
+// as the core continues where the last step led.
+static Cursor cursor;
+
+static void begin(const CoreRegisters *from)
+{
+    cursor = (Cursor){.ip = from->ip, .is_innermost = True, .is_partial = True};
+    jm_register_set(&cursor.registers, JM_REG_SP, from->sp);
+    jm_register_set(&cursor.registers, JM_REG_FP, from->fp);
+#if defined(VGA_arm64)
+    jm_register_set(&cursor.registers, JM_REG_RA, from->link);
+#endif
+}
+
+Bool __wrap_vgPlain_use_CF_info(CoreRegisters *registers, Addr min_accessible, Addr max_accessible)
+{
+    if (host_may_step(registers->ip) && __real_vgPlain_use_CF_info(registers, min_accessible, max_accessible))
+        return True;
+    if (cursor.ip != registers->ip || cursor.registers.value[JM_REG_SP] != registers->sp)
+        begin(registers);
+    const Step step = jm_unwind_step(&cursor);
+    if (step == LACKS_REGISTER)
+        return False;
+    registers->ip = step == AT_CALLER ? cursor.ip + 1 : 0; // the core subtracts one, and stops at 0
+    registers->sp = cursor.registers.value[JM_REG_SP];
+    registers->fp = cursor.registers.value[JM_REG_FP];
+#if defined(VGA_arm64)
+    registers->link = cursor.registers.value[JM_REG_RA];
+#endif
+    return True;
+}
+
+// Part of an object file, with the layout of the core's DiSlice.
+typedef struct {
+    void *image;
+    ULong offset, bytes;
+} Slice;
+
+void __real_vgModuleLocal_read_callframe_info_dwarf3(DebugInfo *object, Slice table, Addr address, Bool is_eh_frame);
+void __wrap_vgModuleLocal_read_callframe_info_dwarf3(DebugInfo *object, Slice table, Addr address, Bool is_eh_frame);
+
+// The core needs the tables of its own file for the stack it prints when it crashes itself: its frames are not in
+// client memory.
+void __wrap_vgModuleLocal_read_callframe_info_dwarf3(DebugInfo *object, Slice table, Addr address, Bool is_eh_frame)
+{
+    jm_debug_info_reading(object);
+    if (is_eh_frame && jm_has_unwind_table(address))
+        return;
+    const NSegment *segment = VG_(am_find_nsegment)(VG_(DebugInfo_get_text_avma)(object));
+    if (segment)
+        jm_array_find_or_add(&files, &(File){segment->dev, segment->ino}, sizeof(File));
+    __real_vgModuleLocal_read_callframe_info_dwarf3(object, table, address, is_eh_frame);
 }
