@@ -7,6 +7,7 @@
 #include "python/code.h"
 #include "base/checksum.h"
 #include "base/libc.h"
+#include "base/table.h"
 #include "base/text.h"
 #include "symbols/symbol.h"
 #include "trace/trace.h"
@@ -247,55 +248,50 @@ static FrameId find_frame(Addr code, Int at, const CodeHead *h)
 
 // ---- cache of recent code ------------------------------------------------------------------------------------
 
-RecentCode jm_recent_code[1u << JM_RECENT_CODE_BITS];
-ULong jm_python_walk;
-
-static CodeHead recent_heads[1u << JM_RECENT_CODE_BITS]; // parallel to jm_recent_code
+// Two-way set-associative, with the frame of one instruction each.
+#define RECENT_BITS 10
+static struct {
+    Addr code;
+    ULong walk; // the last walk that saw it
+    Int at;
+    FrameId frame;
+} recent_code[1u << RECENT_BITS];
+static CodeHead recent_heads[1u << RECENT_BITS];
+static ULong n_walks; // number of the current walk
 
 void jm_python_code_begin(void)
 {
-    jm_python_walk++;
+    n_walks++;
 }
 
 // The entry of this code object, or the less recently used of its two entries.
 static UInt place_of(Addr code)
 {
-    const UInt place = jm_recent_code_place(code);
-    const RecentCode *two = &jm_recent_code[place];
-    if (two[0].code == code || two[1].code == code)
-        return place + (two[0].code != code);
-    return place + (two[1].walk < two[0].walk);
+    const UInt first = jm_place(code, RECENT_BITS - 1) * 2, second = first + 1;
+    if (recent_code[first].code == code || recent_code[second].code == code)
+        return recent_code[first].code == code ? first : second;
+    return recent_code[second].walk < recent_code[first].walk ? second : first;
 }
 
-FrameId jm_python_code_look_at(Addr code, Int at)
+FrameId jm_python_code_frame(Addr code, Int at)
 {
     const UInt place = place_of(code);
-    RecentCode *recent = &jm_recent_code[place];
     CodeHead *head = &recent_heads[place];
-    const Bool is_known = recent->code == code &&
-                          (recent->walk == jm_python_walk || is_still(head, code, recent->walk == jm_python_walk - 1));
-    if (!is_known) {
-        *recent = (RecentCode){0};
-        if (!read_head(code, head)) {
-            n_unreadable++;
-            return 0;
-        }
-        const FrameId only = find_frame(code, at, head);
-        *recent = (RecentCode){code, jm_python_walk, {at, at}, {only, only}};
-        return only;
+    const ULong seen_in = recent_code[place].walk;
+    const Bool is_known =
+        recent_code[place].code == code && (seen_in == n_walks || is_still(head, code, seen_in == n_walks - 1));
+    recent_code[place].code = 0;
+    if (!is_known && !read_head(code, head)) {
+        n_unreadable++;
+        return 0;
     }
-    recent->walk = jm_python_walk;
-    const FrameId *frame = jm_recent_frame(recent, at);
-    if (frame)
-        return *frame;
-    recent->at[1] = recent->at[0];
-    recent->frames[1] = recent->frames[0];
-    recent->at[0] = at;
-    recent->frames[0] = find_frame(code, at, head);
-    return recent->frames[0];
+    if (!is_known || recent_code[place].at != at)
+        recent_code[place].frame = find_frame(code, at, head);
+    recent_code[place].code = code;
+    recent_code[place].walk = n_walks;
+    recent_code[place].at = at;
+    return recent_code[place].frame;
 }
-
-// ---- the rest ------------------------------------------------------------------------------------------------
 
 ULong jm_python_code_unreadable(void)
 {

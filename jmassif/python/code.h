@@ -6,7 +6,6 @@
 #define JM_PYTHON_CODE_H
 
 #include "base/client_memory.h"
-#include "base/table.h"
 #include "host/types.h"
 #include "python/layout.h"
 #include "symbols/symbol.h"
@@ -16,41 +15,9 @@ void jm_python_code_start(const PythonLayout *layout, Addr type);
 
 // Start walking one stack with Python frames. The program stands still until the walk ends.
 void jm_python_code_begin(void);
-FrameId jm_python_code_look_at(Addr code, Int at);
-
-// Two-way set-associative cache of code objects, with the frames of two instructions each: deep imports repeat the few
-// functions of the importer.
-typedef struct {
-    Addr code;
-    ULong walk; // the last walk that saw it
-    Int at[2];
-    FrameId frames[2]; // parallel to `at`
-} RecentCode;
-
-#define JM_RECENT_CODE_BITS 10
-extern RecentCode jm_recent_code[1u << JM_RECENT_CODE_BITS];
-extern ULong jm_python_walk; // number of the current walk
-
-static inline UInt jm_recent_code_place(Addr code)
-{
-    return jm_place(code, JM_RECENT_CODE_BITS - 1) * 2;
-}
-
-// NULL if the instruction is not cached.
-static inline const FrameId *jm_recent_frame(const RecentCode *recent, Int at)
-{
-    return recent->at[0] == at ? &recent->frames[0] : recent->at[1] == at ? &recent->frames[1] : NULL;
-}
 
 // The frame of the instruction at byte `at` of a code object; 0 if it is not a Python function or not readable.
-static inline FrameId jm_python_code_frame(Addr code, Int at)
-{
-    const RecentCode *recent = &jm_recent_code[jm_recent_code_place(code)];
-    recent += recent->code != code;
-    const Bool is_looked_at = recent->code == code && recent->walk == jm_python_walk;
-    const FrameId *frame = is_looked_at ? jm_recent_frame(recent, at) : NULL;
-    return frame ? *frame : jm_python_code_look_at(code, at);
-}
+FrameId jm_python_code_frame(Addr code, Int at);
 
 // Bytes of a structure up to the end of these word-sized fields. Fields may have any order, and published offsets may
 // have any value.
