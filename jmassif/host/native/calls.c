@@ -370,7 +370,7 @@ static void is_child(void *job)
 {
     (void)job;
     event_after_fork_in_child(jm_native_thread->id);
-    jm_native_keeper_forked();
+    jm_native_keeper_due();
 }
 
 static void after_fork_in_child(void)
@@ -452,7 +452,7 @@ static void executes(void *job)
         return;
     event_before_syscall(host_thread(), __NR_execve, args);
     jm_native_keeper_stop();
-    jm_native_wants_keeper = True; // if the call fails
+    jm_native_keeper_due(); // if the call fails
 }
 
 NATIVE_EXPORT Int execve(const HChar *path, HChar *const argv[], HChar *const environment[])

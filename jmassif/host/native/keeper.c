@@ -13,6 +13,7 @@
 #include "events/snapshot.h"
 #include "host/host.h"
 #include "host/native/thread.h"
+#include "trace/trace_file.h"
 
 #include <asm/unistd.h>
 #include <linux/prctl.h>
@@ -22,8 +23,6 @@
 
 #define MS_BETWEEN_LOOKS 200
 #define STACK_BYTES      ((SizeT)256 << 10)
-
-Bool jm_native_wants_keeper;
 
 static Int keeper, kept; // process ids; 0: none
 static UChar *stack;
@@ -90,7 +89,7 @@ __asm__(".text\n.globl jm_native_clone\n.hidden jm_native_clone\n.type jm_native
 
 void jm_native_keeper_start(void)
 {
-    jm_native_wants_keeper = False;
+    jm_native_at_event = NULL;
     if (keeper)
         return;
     if (!stack)
@@ -119,8 +118,15 @@ void jm_native_keeper_stop(void)
         jm_kernel_call(__NR_kill, was, SIGUSR1, 0, 0, 0);
 }
 
-void jm_native_keeper_forked(void)
+// A child that executes another program soon needs none, nor a trace.
+static void start_if_due(void)
+{
+    if (!jm_trace_is_pending())
+        jm_native_keeper_start();
+}
+
+void jm_native_keeper_due(void)
 {
     keeper = 0;
-    jm_native_wants_keeper = True;
+    jm_native_at_event = start_if_due;
 }

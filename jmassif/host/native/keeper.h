@@ -7,15 +7,13 @@
 
 #include "host/types.h"
 
-// A process without a keeper, whose trace exists: begin one at the next event.
-extern Bool jm_native_wants_keeper;
-
 void jm_native_keeper_start(void);
 
 // Before the process ends or executes another program.
 void jm_native_keeper_stop(void);
 
-// In the child of a fork, which has none.
-void jm_native_keeper_forked(void);
+// Without one, in the child of a fork or after a call of exec that may fail: begin one at an event, once there is a
+// trace.
+void jm_native_keeper_due(void);
 
 #endif

@@ -11,10 +11,8 @@
 #include "base/libc.h"
 #include "host/events.h"
 #include "host/host.h"
-#include "host/native/keeper.h"
 #include "host/native/mappings.h"
 #include "host/native/pending.h"
-#include "trace/trace_file.h"
 
 #include <asm/unistd.h>
 #include <errno.h>
@@ -30,6 +28,7 @@ static UInt n_used = 1;                       // ids given so far, and HOST_NO_T
 static NativeThread *running;                 // holds the lock
 
 NativeState jm_native_state;
+void (*jm_native_at_event)(void);
 ULong jm_native_n_missed;
 
 // ---- the lock ------------------------------------------------------------------------------------------------
@@ -122,7 +121,6 @@ void jm_native_thread_not_begun(NativeThread *t)
 
 #define STACK_BYTES ((SizeT)1 << 20)
 
-extern Addr jm_native_stack_end __attribute__((visibility("hidden")));
 Addr jm_native_stack_end;
 
 void jm_native_own_stack_start(void)
@@ -195,8 +193,8 @@ Bool jm_native_begin(const NativeRegisters *registers)
     t->registers = registers;
     if (UNLIKELY(jm_native_has_changes))
         jm_native_on_own_stack(report_changes, NULL);
-    if (UNLIKELY(jm_native_wants_keeper) && !jm_trace_is_pending())
-        jm_native_keeper_start();
+    if (UNLIKELY(jm_native_at_event != NULL))
+        jm_native_at_event();
     if (UNLIKELY(jm_native_n_pending))
         jm_native_on_own_stack(settle, (void *)registers);
     return True;

@@ -10,6 +10,9 @@
 typedef enum { NATIVE_NOT_BEGUN, NATIVE_RECORDS, NATIVE_HAS_ENDED } NativeState;
 extern NativeState jm_native_state;
 
+// Called at each event if it is set.
+extern void (*jm_native_at_event)(void);
+
 // Calls that were not recorded, as their thread was in the recorder already: from signal handlers.
 extern ULong jm_native_n_missed;
 
@@ -17,6 +20,7 @@ void jm_native_lock(void);
 void jm_native_unlock(void);
 
 void jm_native_own_stack_start(void);
+extern Addr jm_native_stack_end __attribute__((visibility("hidden")));
 
 #define JM_NOT_BEGUN -1 // a kernel id that no thread has
 
