@@ -3,7 +3,7 @@
 
 import os
 import shutil
-from typing import List, Optional
+from typing import List, Optional, Tuple
 
 
 class LaunchError(Exception):
@@ -35,3 +35,11 @@ def launcher() -> List[str]:
     if not valgrind:
         raise LaunchError("needs the recorder: neither jmassif nor valgrind is on PATH")
     return [valgrind, "--tool=jmassif"]
+
+
+def split_options(words: List[str]) -> Tuple[List[str], List[str]]:
+    """Options of the recorder, and after them a script, "-m" or "-c" and the rest."""
+    n = 0
+    while n < len(words) and words[n][:1] == "-" and words[n] not in ("-m", "-c"):
+        n += 2 if words[n] in ("-o", "--output") else 1
+    return words[:n], words[n:]

@@ -12,7 +12,7 @@ import pytest
 
 from jmassif.model.run import Profile
 from jmassif.reader.builder import load_file
-from tests.harness import BUILD, VALGRIND, check_run, compile_c
+from tests.harness import BUILD, PYTHON, ROOT, VALGRIND, check_run, compile_c, run
 from tests.packaging.test_launcher import OPTIONS, installed, one_line, our_lines, start
 
 PROGRAM = r"""
@@ -253,3 +253,15 @@ def recorded_with(tmp_path: Path, command: Path, env: Dict[str, str]) -> Profile
     for trace in tmp_path.glob("jmassif.out.*"):
         trace.unlink()
     return record(command, compile_c(PROGRAM), cwd=tmp_path, env=env)
+
+
+def test_python_records_a_script_by_the_packages_name(tmp_path: Path, command: Path) -> None:
+    path = {"PATH": f"{command.parent}:/usr/bin:/bin", "PYTHONPATH": str(ROOT / "reporter")}
+    (tmp_path / "train.py").write_text("import sys\nprint(*sys.argv[1:])\n")
+    for words, out in ((["train.py", "-o", "x"], "-o x\n"), (["-q", "-o", "kept", "-m", "train", "y"], "y\n")):
+        env = ["env", "-u", "VALGRIND", "-u", "VALGRIND_LIB", *(f"{name}={value}" for name, value in path.items())]
+        done = run([*env, PYTHON, "-m", "jmassif", *words], cwd=tmp_path)
+        assert (done.returncode, done.stdout) == (0, out), done.stderr
+    for trace in (next(tmp_path.glob("jmassif.out.*")), tmp_path / "kept"):
+        assert "python" in load_file(str(trace)).manifest
+    one_line(run([*env, PYTHON, "-m", "jmassif", "absent.py"], cwd=tmp_path), 2, "absent.py")
