@@ -133,7 +133,7 @@ void jm_scope_enter(ThreadId tid, UInt name, Addr sp, Bool is_told)
     s->begin = jm_clock_now();
 }
 
-void jm_scope_leave(ThreadId tid, UInt name)
+void jm_scope_leave(ThreadId tid, UInt name, Bool has_ended)
 {
     ThreadScopes *t = thread_scopes(tid);
     UInt depth = t->depth;
@@ -143,7 +143,7 @@ void jm_scope_leave(ThreadId tid, UInt name)
         return;
     while (t->depth > depth)
         pop(tid, False);
-    pop(tid, True);
+    pop(tid, has_ended);
 }
 
 UInt jm_scope_depth(ThreadId tid)

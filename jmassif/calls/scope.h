@@ -15,8 +15,9 @@
 // longjmp or an exception has left. With `is_told`, jm_scope_leave() writes a record or adds to the sum of the name.
 void jm_scope_enter(ThreadId tid, UInt name, Addr sp, Bool is_told);
 
-// Leave the innermost call of that name. Calls inside it are dropped without a record.
-void jm_scope_leave(ThreadId tid, UInt name);
+// Leave the innermost call of that name. Calls inside it are dropped without a record, and so is one that has not ended
+// but failed by a jump.
+void jm_scope_leave(ThreadId tid, UInt name, Bool has_ended);
 
 UInt jm_scope_depth(ThreadId tid);
 

@@ -220,7 +220,7 @@ static Bool leave(const CudaCall *call)
     if (jm_calls_is(function, LOADS_LIBRARY))
         jm_hooks.library_loaded(call->tid);
     n_ends_under_way -= n_ends_under_way && jm_calls_is(function, ENDS_PROGRAM);
-    jm_scope_leave(call->tid, name);
+    jm_scope_leave(call->tid, name, !failed || !jm_calls_is(function, LOADS_LIBRARY));
     return call->queries->n != 0;
 }
 

@@ -76,14 +76,14 @@ __asm__(
     "    leaq 16(%rbp), %rax\n"
     "    movq %rax, " AS_TEXT(AT_STACK) "(%rsp)\n"
     "    movq %rbx, " AS_TEXT(AT_REGISTERS) "+3*8(%rsp)\n"
-    "    movq %rbp, " AS_TEXT(AT_REGISTERS) "+6*8(%rsp)\n"
-    "    movq %rsp, " AS_TEXT(AT_REGISTERS) "+7*8(%rsp)\n"
+    "    movq (%rbp), %rax\n" // registers as they were in the stub
+    "    movq %rax, " AS_TEXT(AT_REGISTERS) "+6*8(%rsp)\n"
+    "    leaq 8(%rbp), %rax\n"
+    "    movq %rax, " AS_TEXT(AT_REGISTERS) "+7*8(%rsp)\n"
     "    movq %r12, " AS_TEXT(AT_REGISTERS) "+12*8(%rsp)\n"
     "    movq %r13, " AS_TEXT(AT_REGISTERS) "+13*8(%rsp)\n"
     "    movq %r14, " AS_TEXT(AT_REGISTERS) "+14*8(%rsp)\n"
     "    movq %r15, " AS_TEXT(AT_REGISTERS) "+15*8(%rsp)\n"
-    "    leaq 0(%rip), %rax\n"
-    "    movq %rax, " AS_TEXT(AT_REGISTERS) "+16*8(%rsp)\n"
     "    movq %rsp, %rdi\n"
     "    call jm_native_call_begins\n"
     "    movq %rsp, %r11\n"
@@ -145,10 +145,9 @@ __asm__(
     "    stp x23, x24, [x10, #23*8]\n"
     "    stp x25, x26, [x10, #25*8]\n"
     "    stp x27, x28, [x10, #27*8]\n"
-    "    stp x29, x30, [x10, #29*8]\n"
-    "    mov x11, sp\n"
-    "    adr x12, .\n"
-    "    stp x11, x12, [x10, #31*8]\n"
+    "    ldr x12, [x29]\n" // registers as they were in the stub
+    "    stp x12, x30, [x10, #29*8]\n"
+    "    str x9, [x10, #31*8]\n"
     "    mov x0, sp\n"
     "    bl jm_native_call_begins\n"
     "    mov x16, sp\n"
@@ -246,7 +245,7 @@ static Bool find_exported(NativeObject *object, void *context)
         return False;
     SizeT length = strlen(e->asked_for);
     for (Int i = 0; i < NATIVE_N_ROWS && e->row < 0; i++)
-        if (jm_native_functions[i].is_drivers && strncmp(jm_native_functions[i].name, e->asked_for, length) == 0 &&
+        if (jm_native_is_drivers(i) && strncmp(jm_native_functions[i].name, e->asked_for, length) == 0 &&
             jm_native_exported(object, jm_native_functions[i].name) == e->address)
             e->row = i;
     return True;
@@ -256,7 +255,7 @@ static Bool is_wrapped_in_some_form(const HChar *asked_for)
 {
     SizeT length = strlen(asked_for);
     for (Int i = 0; i < NATIVE_N_ROWS; i++)
-        if (jm_native_functions[i].is_drivers && strncmp(jm_native_functions[i].name, asked_for, length) == 0 &&
+        if (jm_native_is_drivers(i) && strncmp(jm_native_functions[i].name, asked_for, length) == 0 &&
             (!jm_native_functions[i].name[length] || jm_native_functions[i].name[length] == '_'))
             return True;
     return False;
@@ -305,6 +304,7 @@ UWord jm_native_call_begins(NativeCall *call)
 {
     jm_native_patch_if_due();
     StubTarget target = jm_native_stub_begins(call->slot);
+    call->registers.word[NATIVE_IP] = target.stub; // which has the function's name
     call->row = target.row;
     call->real = target.real;
     UWord n_on_stack = read_words(call, &jm_native_functions[call->row]);

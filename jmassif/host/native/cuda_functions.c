@@ -5,26 +5,27 @@
 #include "host/native/cuda_functions.h"
 #include "base/text.h"
 
-#define IS_DRIVERS_DRIVER     True
-#define IS_DRIVERS_RUNTIME    False
-#define IS_DRIVERS_CUDNN      False
-#define IS_DRIVERS_CUBLAS     False
-#define IS_DRIVERS_CUFFT      False
-#define IS_DRIVERS_CUSPARSE   False
-#define IS_DRIVERS_CUSOLVER   False
-#define IS_DRIVERS_CURAND     False
-#define IS_DRIVERS_NCCL       False
-#define IS_DRIVERS_NVINFER    False
-#define IS_DRIVERS_C10        False
-#define IS_DRIVERS_TENSORFLOW False
-#define IS_DRIVERS_LOADER     False
-#define IS_DRIVERS_PYTHON     False
+// Sonames of the libraries that have them, as the wrappers below Valgrind know them (preload/wrap.c).
+#define SONAME_RUNTIME    "*" // any object, as the runtime may be linked statically
+#define SONAME_DRIVER     "libcuda.so*"
+#define SONAME_CUDNN      "libcudnn*"
+#define SONAME_CUBLAS     "libcublas*"
+#define SONAME_CUFFT      "libcufft*"
+#define SONAME_CUSPARSE   "libcusparse*"
+#define SONAME_CUSOLVER   "libcusolver*"
+#define SONAME_CURAND     "libcurand*"
+#define SONAME_NCCL       "libnccl*"
+#define SONAME_NVINFER    "libnvinfer*"
+#define SONAME_C10        "libc10*"
+#define SONAME_TENSORFLOW "libtensorflow*"
+#define SONAME_LOADER     "ld-linux*"
+#define SONAME_PYTHON     "*"
 
-#define API(library, name, n_args, convention, action, kind, p, s) {#name, n_args, convention, IS_DRIVERS_##library},
+#define API(library, name, n_args, convention, action, kind, p, s) {#name, SONAME_##library, n_args, convention},
 const NativeFunction jm_native_functions[NATIVE_N_ROWS] = {
 #include "preload/cuda_api.def"
-    [ROW_ENTRY_POINT] = {"cudaGetDriverEntryPoint", 4, WORDS, False},
-    [ROW_ENTRY_POINT_BY_VERSION] = {"cudaGetDriverEntryPointByVersion", 5, WORDS, False},
+    [ROW_ENTRY_POINT] = {"cudaGetDriverEntryPoint", "*", 4, WORDS},
+    [ROW_ENTRY_POINT_BY_VERSION] = {"cudaGetDriverEntryPointByVersion", "*", 5, WORDS},
 };
 #undef API
 
@@ -53,10 +54,17 @@ static UInt chain_of(const HChar *name)
     return (hash ^ hash >> 9) % N_CHAINS;
 }
 
+Bool jm_native_is_drivers(Int row)
+{
+    return jm_text_equal(jm_native_functions[row].soname, SONAME_DRIVER);
+}
+
 // At the start, when there is one thread.
 static void make_chains(void)
 {
     for (Int i = 0; i < N_NAMES; i++) {
+        if (i == JM_ROW_dl_open_worker) // dlopen itself is a hook (loader.c)
+            continue;
         Short *chain = &chains[chain_of(name_at(i))];
         next_in_chain[i] = *chain;
         *chain = (Short)(i + 1);

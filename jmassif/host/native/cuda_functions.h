@@ -16,14 +16,15 @@ enum { ROW_ENTRY_POINT = JM_N_ROWS, ROW_ENTRY_POINT_BY_VERSION, NATIVE_N_ROWS };
 typedef enum { WORDS, STRUCTURE, EXTENT_AT_1, EXTENT_AT_2, HANDLE64_AT_1, ID128_AT_2 } Convention;
 
 typedef struct {
-    const HChar *name;
+    const HChar *name, *soname; // a glob of sonames
     UChar n_words, convention;
-    Bool is_drivers;
 } NativeFunction;
 
 extern const NativeFunction jm_native_functions[NATIVE_N_ROWS];
 
 // The row of a function; -1: none.
 Int jm_native_row(const HChar *name);
+
+Bool jm_native_is_drivers(Int row);
 
 #endif

@@ -152,8 +152,11 @@ static void patch_entry(Patch *patch, const Elf64_Rela *r)
             write_entry(patch, place, replacement);
     } else if (is_unbound) {
         Addr found = only_definition(o, name);
-        write_entry(patch, place, found ? jm_native_stub(row, found) : jm_native_stub_unbound(row, value, place));
-    } else if (!is_programs_linkage(value, name)) {
+        if (!found)
+            write_entry(patch, place, jm_native_stub_unbound(row, value, place));
+        else if (jm_native_is_in(found, jm_native_functions[row].soname))
+            write_entry(patch, place, jm_native_stub(row, found));
+    } else if (!is_programs_linkage(value, name) && jm_native_is_in(value, jm_native_functions[row].soname)) {
         write_entry(patch, place, jm_native_stub(row, value));
     }
 }

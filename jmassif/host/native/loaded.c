@@ -196,3 +196,26 @@ NativeObject *jm_native_objects(UInt *n)
     *n = n_objects;
     return objects;
 }
+
+typedef struct {
+    Addr address;
+    const HChar *soname;
+    Bool is_in;
+} Search;
+
+static Bool look_in(NativeObject *o, void *context)
+{
+    Search *s = context;
+    if (s->address < o->start || s->address >= o->end)
+        return False;
+    s->is_in = jm_text_matches(s->soname, o->soname ? o->soname : "");
+    return True;
+}
+
+Bool jm_native_is_in(Addr address, const HChar *soname)
+{
+    Search search = {address, soname, jm_text_equal(soname, "*")};
+    if (!search.is_in)
+        jm_native_each_object(look_in, &search);
+    return search.is_in;
+}

@@ -35,6 +35,9 @@ void jm_native_each_object(Bool (*each)(NativeObject *object, void *context), vo
 // Inside `each`: the objects as an array.
 NativeObject *jm_native_objects(UInt *n);
 
+// Return whether an object of such a soname (a glob) has this address.
+Bool jm_native_is_in(Addr address, const HChar *soname);
+
 // Address of a function that the object exports; 0.
 Addr jm_native_exported(const NativeObject *object, const HChar *name);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// dlopen, dlclose, dlsym and dlvsym. The C library knows the caller by the return address: $ORIGIN,
+// dlopen, dlmopen, dlclose, dlsym and dlvsym. The C library knows the caller by the return address: $ORIGIN,
 // RUNPATH and RTLD_NEXT are the caller's. So each of them begins with a few instructions that change nothing, and a
 // function that decides where to go on: in a hook, where the caller does not matter, else in the C library's function,
 // which returns to the caller itself.
@@ -23,13 +23,13 @@
 
 #include <dlfcn.h>
 
-enum { DLOPEN, DLCLOSE, DLSYM, DLVSYM, N_ORIGINALS };
+enum { DLOPEN, DLMOPEN, DLCLOSE, DLSYM, DLVSYM, N_ORIGINALS };
 
 // The C library's function. Never by dlsym, which libraries of the program replace, too: two that ask each other never
 // end.
 static Addr original(UInt which)
 {
-    static const HChar *const names[] = {"dlopen", "dlclose", "dlsym", "dlvsym"};
+    static const HChar *const names[] = {"dlopen", "dlmopen", "dlclose", "dlsym", "dlvsym"};
     static Addr originals[N_ORIGINALS];
     if (UNLIKELY(!originals[which]))
         originals[which] = jm_native_next(names[which]);
@@ -167,7 +167,7 @@ static void *recorded_dlopen(const char *name, int mode)
     void *handle = ((void *(*)(const char *, int))original(DLOPEN))(name, mode);
     objects_changed();
     NATIVE_REGISTERS(&here);
-    jm_native_leave(&here, JM_ROW_dl_open_worker, 1, words, original(DLOPEN));
+    jm_native_leave(&here, JM_ROW_dl_open_worker, (UWord)handle, words, original(DLOPEN));
     return handle;
 }
 
@@ -199,6 +199,17 @@ Addr jm_native_dlopen_way(const HChar *name, UWord mode, UWord unused, Addr call
     return original(DLOPEN);
 }
 
+// With a namespace as the first argument; the objects there are not this library's concern.
+Addr jm_native_dlmopen_way(UWord space, const HChar *name, UWord mode, Addr caller, CallPlace *place);
+Addr jm_native_dlmopen_way(UWord space, const HChar *name, UWord mode, Addr caller, CallPlace *place)
+{
+    if (jm_native_state == NATIVE_RECORDS) {
+        settle(place);
+        NATIVE_RECORD(dlopen_begins, &((Pending){name, place, caller}));
+    }
+    return original(DLMOPEN);
+}
+
 NATIVE_EXPORT int dlclose(void *handle)
 {
     int result = ((int (*)(void *))original(DLCLOSE))(handle);
@@ -212,7 +223,7 @@ NATIVE_EXPORT int dlclose(void *handle)
 static void *covered(const char *name, void *found)
 {
     Int row = found ? jm_native_row(name) : -1;
-    if (row >= 0)
+    if (row >= 0 && jm_native_is_in((Addr)found, jm_native_functions[row].soname))
         return (void *)jm_native_stub(row, (Addr)found);
     return found;
 }
@@ -330,5 +341,6 @@ Addr jm_native_dlvsym_way(void *handle, const HChar *name, UWord unused, Addr ca
 // clang-format on
 
 WAY_IN(dlopen);
+WAY_IN(dlmopen);
 WAY_IN(dlsym);
 WAY_IN(dlvsym);

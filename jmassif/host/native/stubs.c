@@ -77,6 +77,18 @@ Bool jm_native_is_stub(Addr address)
     return slot_of(address) < N_SLOTS;
 }
 
+const HChar *jm_native_stub_name(Addr address)
+{
+    UInt slot = slot_of(address);
+    return slot < N_SLOTS ? jm_native_functions[jm_native_slots[slot] >> ROW_SHIFT].name : NULL;
+}
+
+// A freed slot keeps its row, since its stub has been named.
+static Bool is_free(UWord found, UWord content)
+{
+    return found == SLOT_EMPTY || ((found & TARGET_MASK) == SLOT_FREED && found >> ROW_SHIFT == content >> ROW_SHIFT);
+}
+
 // The slot of this content; N_SLOTS if all are taken.
 static UInt find_slot(UWord content)
 {
@@ -87,7 +99,7 @@ static UInt find_slot(UWord content)
         UWord found = __atomic_load_n(&jm_native_slots[slot], __ATOMIC_ACQUIRE);
         if (found == content)
             return slot;
-        if (found <= SLOT_FREED && place == N_SLOTS)
+        if (place == N_SLOTS && is_free(found, content))
             place = slot;
         if (found == SLOT_EMPTY)
             break;
@@ -95,8 +107,8 @@ static UInt find_slot(UWord content)
     if (place == N_SLOTS)
         return N_SLOTS;
     UWord expected = __atomic_load_n(&jm_native_slots[place], __ATOMIC_ACQUIRE);
-    if (expected <= SLOT_FREED && __atomic_compare_exchange_n(&jm_native_slots[place], &expected, content, False,
-                                                              __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+    if (is_free(expected, content) && __atomic_compare_exchange_n(&jm_native_slots[place], &expected, content, False,
+                                                                  __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
         return place;
     return find_slot(content); // another thread was faster
 }
@@ -130,20 +142,22 @@ void jm_native_stubs_forget(Bool (*has_gone)(Addr address))
         Addr target = jm_native_slots[slot] & TARGET_MASK;
         if (target > SLOT_FREED && has_gone(target)) {
             __atomic_store_n(&unbound_places[slot], NULL, __ATOMIC_RELEASE);
-            __atomic_store_n(&jm_native_slots[slot], SLOT_FREED, __ATOMIC_RELEASE);
+            __atomic_store_n(&jm_native_slots[slot], (jm_native_slots[slot] & ~TARGET_MASK) | SLOT_FREED,
+                             __ATOMIC_RELEASE);
         }
     }
 }
 
-static StubTarget target_in(UWord content)
+static StubTarget target_in(UInt slot)
 {
-    return (StubTarget){(UInt)(content >> ROW_SHIFT), content & TARGET_MASK};
+    UWord content = __atomic_load_n(&jm_native_slots[slot], __ATOMIC_ACQUIRE);
+    return (StubTarget){(UInt)(content >> ROW_SHIFT), content & TARGET_MASK, stub_at(slot)};
 }
 
 // The function that the stub calls. If the loader has bound its entry, put the stub of that function there.
 static StubTarget bind(UInt slot)
 {
-    StubTarget target = target_in(jm_native_slots[slot]);
+    StubTarget target = target_in(slot);
     UWord *place = __atomic_load_n(&unbound_places[slot], __ATOMIC_ACQUIRE);
     if (!place)
         return target;
@@ -151,9 +165,10 @@ static StubTarget bind(UInt slot)
     if (found == stub_at(slot) || found == target.real)
         return target;
     if (jm_native_is_stub(found))
-        return target_in(jm_native_slots[slot_of(found)]);
+        return target_in(slot_of(found));
     __atomic_store_n(place, jm_native_stub((Int)target.row, found), __ATOMIC_RELEASE);
-    return (StubTarget){target.row, found};
+    target.real = found;
+    return target;
 }
 
 // The loader binds an entry before the function begins, so a call inside it is an occasion to look: other threads then

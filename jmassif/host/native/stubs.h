@@ -19,13 +19,16 @@ Addr jm_native_stub_unbound(Int row, Addr unbound, UWord *place);
 
 Bool jm_native_is_stub(Addr address);
 
+// Name of the function at a stub; NULL if it is none.
+const HChar *jm_native_stub_name(Addr address);
+
 // Forget the stubs of functions whose code has gone.
 void jm_native_stubs_forget(Bool (*has_gone)(Addr address));
 
 // A call through a stub begins and ends. `slot` is the stub's word in jm_native_slots.
 typedef struct {
     UInt row;
-    Addr real;
+    Addr real, stub;
 } StubTarget;
 StubTarget jm_native_stub_begins(const UWord *slot);
 StubTarget jm_native_stub_ends(const UWord *slot);

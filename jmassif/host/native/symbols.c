@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "host/host.h"
 #include "host/native/functions.h"
+#include "host/native/stubs.h"
 
 Bool host_is_below_main(const HChar *function)
 {
@@ -23,7 +24,9 @@ Bool host_is_below_main(const HChar *function)
 static const HChar *function_at(Addr ip, Bool *is_entry)
 {
     Mapping code;
-    const HChar *name = host_mapping_at(ip, &code) ? jm_function_at(&code, ip, is_entry) : NULL;
+    const HChar *name = jm_native_stub_name(ip);
+    if (!name)
+        name = host_mapping_at(ip, &code) ? jm_function_at(&code, ip, is_entry) : NULL;
     return name && host_is_below_main(name) ? "(below main)" : name;
 }
 
