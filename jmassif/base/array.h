@@ -8,7 +8,7 @@
 #include "host/types.h"
 
 typedef struct {
-    const HChar *name; // of the recorder's memory, for --stats=yes
+    const HChar *name; // of the recorder's memory
     UChar *records;
     SizeT record_bytes;
     Word n, capacity;

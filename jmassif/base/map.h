@@ -14,7 +14,7 @@ typedef struct MapNode {
 } MapNode;
 
 typedef struct {
-    const HChar *name; // of the recorder's memory, for --stats=yes
+    const HChar *name; // of the recorder's memory
     MapNode **chains;
     UInt n_chains, n;
 } Map;

@@ -5,12 +5,9 @@
 #ifndef JM_STATS_H
 #define JM_STATS_H
 
-#include "base/table.h"
+#include "host/types.h"
 
 // Print one row: `n` objects in `bytes`, as requested from the allocator. `what` is their plural.
 void jm_stats_row(const HChar *centre, const HChar *what, ULong n, SizeT bytes);
-
-void jm_stats_table(const HChar *what, const Table *t);
-void jm_stats_index(const Index *x); // entries are counted with their table
 
 #endif

@@ -69,68 +69,14 @@ static void put(Output *out, HChar c)
     out->n++;
 }
 
-static void put_text(Output *out, const HChar *text, SizeT n, UInt width, Bool is_left, HChar fill)
+static void put_number(Output *out, ULong n, UInt base, UInt least_digits)
 {
-    for (SizeT i = n; i < width && !is_left; i++)
-        put(out, fill);
-    for (SizeT i = 0; i < n; i++)
-        put(out, text[i]);
-    for (SizeT i = n; i < width && is_left; i++)
-        put(out, ' ');
-}
-
-typedef struct {
-    Bool is_left, is_grouped;
-    HChar fill;
-    UInt width, longs;
-    SizeT precision;
-} Format;
-
-static const HChar *read_format(const HChar *at, Format *format, va_list *arguments)
-{
-    *format = (Format){.fill = ' ', .precision = ~(SizeT)0};
-    for (;; at++) {
-        if (*at == '-')
-            format->is_left = True;
-        else if (*at == '\'')
-            format->is_grouped = True;
-        else if (*at == '0')
-            format->fill = '0';
-        else
-            break;
-    }
-    HChar *end;
-    format->width = (UInt)jm_text_number(at, &end);
-    at = end;
-    if (*at == '.' && at[1] == '*') {
-        format->precision = va_arg(*arguments, Int);
-        at += 2;
-    } else if (*at == '.') {
-        format->precision = jm_text_number(at + 1, &end);
-        at = end;
-    }
-    while (*at == 'l') {
-        format->longs++;
-        at++;
-    }
-    return at;
-}
-
-static void put_number(Output *out, ULong n, Bool is_negative, UInt base, const Format *format)
-{
-    HChar digits[40];
-    HChar *at = digits + sizeof digits;
+    HChar digits[24];
     UInt written = 0;
-    do {
-        if (format->is_grouped && written && written % 3 == 0)
-            *--at = ',';
-        *--at = "0123456789abcdef"[n % base];
-        written++;
-        n /= base;
-    } while (n);
-    if (is_negative)
-        *--at = '-';
-    put_text(out, at, digits + sizeof digits - at, format->width, format->is_left, format->fill);
+    for (; n || written < least_digits; n /= base)
+        digits[written++] = "0123456789abcdef"[n % base];
+    while (written)
+        put(out, digits[--written]);
 }
 
 UInt jm_format_list(HChar *to, SizeT size, const HChar *text, va_list given)
@@ -143,26 +89,25 @@ UInt jm_format_list(HChar *to, SizeT size, const HChar *text, va_list given)
             put(&out, *at);
             continue;
         }
-        Format format;
-        at = read_format(at + 1, &format, &arguments);
+        UInt digits = 1;
+        if (*++at == '0') {
+            digits = at[1] - '0';
+            at += 2;
+        }
+        const Bool is_long = *at == 'l';
+        while (*at == 'l')
+            at++;
         if (*at == 's') {
-            const HChar *s = va_arg(arguments, const HChar *);
-            SizeT n = 0;
-            while (n < format.precision && s[n])
-                n++;
-            put_text(&out, s, n, format.width, format.is_left, ' ');
-        } else if (*at == 'c') {
-            put(&out, (HChar)va_arg(arguments, Int));
+            for (const HChar *s = va_arg(arguments, const HChar *); *s; s++)
+                put(&out, *s);
         } else if (*at == 'd') {
-            Long n = format.longs ? va_arg(arguments, Long) : va_arg(arguments, Int);
-            put_number(&out, n < 0 ? -(ULong)n : (ULong)n, n < 0, 10, &format);
+            Long n = is_long ? va_arg(arguments, Long) : va_arg(arguments, Int);
+            if (n < 0)
+                put(&out, '-');
+            put_number(&out, n < 0 ? -(ULong)n : (ULong)n, 10, digits);
         } else if (*at == 'u' || *at == 'x') {
-            ULong n = format.longs ? va_arg(arguments, ULong) : va_arg(arguments, UInt);
-            put_number(&out, n, False, *at == 'x' ? 16 : 10, &format);
-        } else if (*at == 'p') {
-            put(&out, '0');
-            put(&out, 'x');
-            put_number(&out, (UWord)va_arg(arguments, void *), False, 16, &format);
+            ULong n = is_long ? va_arg(arguments, ULong) : va_arg(arguments, UInt);
+            put_number(&out, n, *at == 'x' ? 16 : 10, digits);
         } else {
             jm_assert(*at == '%');
             put(&out, '%');

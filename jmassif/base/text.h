@@ -30,8 +30,8 @@ ULong jm_text_number(const HChar *text, HChar **end);
 // Take the next word apart from a text, as strtok_r does: `text` is NULL after the first call.
 HChar *jm_text_word(HChar *text, const HChar *separators, HChar **rest);
 
-// Write a text, cut to `size - 1` bytes. Of printf's formats %s %c %d %u %x %p, with l and ll, a width, 0 and -, a
-// precision of %s, and ' for groups of three digits. Return the length without the cut.
+// Write a text, cut to `size - 1` bytes. Of printf's formats %s %d %u %x, with l and ll, and with 02 or the like a
+// least number of digits. Return the length without the cut.
 UInt jm_format(HChar *to, SizeT size, const HChar *format, ...) __attribute__((format(printf, 3, 4)));
 UInt jm_format_list(HChar *to, SizeT size, const HChar *format, va_list arguments);
 

@@ -168,7 +168,7 @@ void jm_heap_refused(void)
 void jm_heap_unknown_free(Addr address)
 {
     if (counters.free_unknown++ == 0)
-        jm_note("jmassif: %p is freed, no block of malloc's; such calls go on, and are counted\n", (void *)address);
+        jm_note("jmassif: 0x%lx is freed, no block of malloc's; such calls go on, and are counted\n", address);
 }
 
 void jm_heap_unknown_realloc(void)

@@ -458,7 +458,8 @@ void jm_trace_write_checksum(void)
     jm_trace_write_held();
     add_to_checksum();
     HChar line[16];
-    jm_format(line, sizeof line, "%c %x\n", RECORD_CHECKSUM, checksum);
+    line[0] = RECORD_CHECKSUM;
+    jm_format(line + 1, sizeof line - 1, " %x\n", checksum);
     put_bytes(line, strlen(line));
     summed = used;
     checksum = 1;

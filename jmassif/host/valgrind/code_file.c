@@ -12,7 +12,6 @@
 #include "base/checksum.h"
 #include "base/kernel.h"
 #include "base/libc.h"
-#include "base/stats.h"
 #include "base/table.h"
 #include "host/host.h"
 #include "host/valgrind/cache_directory.h"
@@ -341,7 +340,4 @@ void jm_code_file_stats(void)
         return;
     VG_(dmsg)
     (" jmassif: translations: %u found, %u missing, %u refused, %u kept\n", n.found, n.missing, n.refused, n.kept);
-    jm_stats_table("kept translations", &entries);
-    jm_stats_index(&by_tag);
-    jm_stats_row("jm.code", "bytes of the next ones", n_pending_bytes, pending ? PENDING_BYTES : 0);
 }
