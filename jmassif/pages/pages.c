@@ -250,7 +250,8 @@ static void measure_untouched(Addr address, ULong bytes)
 
 static ULong next_due_ms;
 
-static void sample(void)
+// Returns the time that other processes took, in ms.
+static ULong sample(Bool is_due)
 {
     jm_mappings_extend_main_stack();
     for (UInt id = 1; id < jm_holders_n(); id++)
@@ -261,14 +262,14 @@ static void sample(void)
     pagemap = 0;
     memset(&process, 0, sizeof process);
     Bool is_whole = jm_smaps_each(0, share_out);
-    jm_processes_sample();
+    const ULong others_ms = jm_processes_sample(is_due);
     if (!pagemap)
         pagemap = jm_pagemap_open();
     jm_blocks_each(False, LEAST_MEASURED, measure_untouched);
     if (pagemap > 0)
         jm_close(pagemap);
     if (!is_whole)
-        return;
+        return others_ms;
     for (Word i = 0; i < jm_pieces_n(); i++)
         jm_piece_at(i)->measured = jm_piece_at(i)->present;
     jm_device_blocks_each(leave_out_device);
@@ -291,6 +292,7 @@ static void sample(void)
     for (Word i = 0; i < jm_pieces_n(); i++)
         jm_piece_set_resident(jm_piece_at(i), jm_piece_at(i)->measured);
     process.is_new = True;
+    return others_ms;
 }
 
 void jm_pages_sample(Bool is_due)
@@ -300,10 +302,9 @@ void jm_pages_sample(Bool is_due)
     ULong begin = jm_clock_ms();
     if (!is_due && begin < next_due_ms)
         return;
-    jm_processes_find(is_due);
-    sample();
+    const ULong others_ms = sample(is_due);
     ULong end = jm_clock_ms();
-    ULong pause = (end - begin - jm_processes_spent_ms() + 1) * COST_DIVISOR;
+    ULong pause = (end - begin - others_ms + 1) * COST_DIVISOR;
     next_due_ms = end + (pause > MIN_INTERVAL_MS ? pause : MIN_INTERVAL_MS);
 }
 

@@ -13,7 +13,6 @@
 #include "trace/trace.h"
 
 #include <dirent.h>
-#include <time.h>
 
 #include <asm/unistd.h>
 #include <fcntl.h>
@@ -105,23 +104,11 @@ static void find_all(void)
 #define COST_DIVISOR 64
 #define END_DIVISOR  16
 
-static ULong begun_ms, next_due_ms, spent_ms;
-static ULong begin_us, cost_us; // CPU time, so that a busy machine does not change how often others are read
-
-#define CLOCK_THREAD_CPUTIME_ID 3
-
-static ULong processor_us(void)
-{
-    struct timespec now = {0, 0};
-    jm_kernel_call(__NR_clock_gettime, CLOCK_THREAD_CPUTIME_ID, (UWord)&now, 0, 0, 0);
-    return now.tv_sec * 1000000ULL + now.tv_nsec / 1000;
-}
+static ULong begun_ms, next_due_ms, cost_ms;
 
 // A reading is dropped if the own Pss changed by more than 1/STEADY_DIVISOR meanwhile: a child that touches its
 // parent's pages changes both shares.
 #define STEADY_DIVISOR 32
-
-static ULong share_before;
 
 static void rollup_line(const HChar *line, void *context)
 {
@@ -136,59 +123,37 @@ static ULong whole_share(void)
     return bytes;
 }
 
-static Bool is_steady(void)
+static Bool is_steady(ULong before)
 {
     ULong after = whole_share();
-    ULong change = after > share_before ? after - share_before : share_before - after;
+    ULong change = after > before ? after - before : before - after;
     return change <= after / STEADY_DIVISOR;
 }
 
-static void spend(ULong begin_us, ULong end_ms)
-{
-    cost_us = processor_us() - begin_us;
-    ULong pause = cost_us * COST_DIVISOR / 1000;
-    next_due_ms = end_ms + (pause > MIN_INTERVAL_MS ? pause : MIN_INTERVAL_MS);
-}
-
-void jm_processes_find(Bool is_due)
+ULong jm_processes_sample(Bool is_due)
 {
     if (!core_start)
         core_start = host_own_memory();
     if (relatives == UNKNOWN)
         relatives = is_profiled(jm_parent_id()) ? HAS_OTHERS : ALONE;
     n_others = 0;
-    spent_ms = 0;
-    ULong begin = jm_clock_ms();
-    Bool is_cheap = cost_us * END_DIVISOR <= (begin - begun_ms) * 1000;
+    const ULong begin = jm_clock_ms();
+    const Bool is_cheap = cost_ms * END_DIVISOR <= begin - begun_ms;
     if (relatives == ALONE || (begin < next_due_ms && !(is_due && is_cheap)))
-        return;
-    begin_us = processor_us();
+        return 0;
     find_all();
-    share_before = n_others ? whole_share() : 0;
-    ULong end = jm_clock_ms();
-    spent_ms = end - begin;
-    spend(begin_us, end);
-}
-
-void jm_processes_sample(void)
-{
-    if (n_others == 0)
-        return;
-    ULong begin = jm_clock_ms();
+    const ULong share_before = n_others ? whole_share() : 0;
     for (UInt i = 0; i < n_others; i++) {
         share = 0;
         others[i].share = jm_smaps_each(others[i].pid, add_mapping) ? (ULong)share : 0;
     }
-    if (!is_steady())
+    if (n_others && !is_steady(share_before))
         n_others = 0;
-    ULong end = jm_clock_ms();
-    spent_ms += end - begin;
-    spend(begin_us, end);
-}
-
-ULong jm_processes_spent_ms(void)
-{
-    return spent_ms;
+    const ULong end = jm_clock_ms();
+    cost_ms = end - begin;
+    const ULong pause = cost_ms * COST_DIVISOR;
+    next_due_ms = end + (pause > MIN_INTERVAL_MS ? pause : MIN_INTERVAL_MS);
+    return cost_ms;
 }
 
 void jm_processes_write(ULong time)

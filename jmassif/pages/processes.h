@@ -9,16 +9,10 @@
 
 #include "host/types.h"
 
-// Finds the processes that run under this tool, unless the last reading was so recent that another would exceed a
-// hundredth or so of the run. `is_due`: read anyway, if a reading is cheap.
-void jm_processes_find(Bool is_due);
-
-// Reads the Pss of each process found. Call right after reading this process's own mappings. Drops the reading if pages
-// moved between processes meanwhile.
-void jm_processes_sample(void);
-
-// Time that the last find and sample took, in ms.
-ULong jm_processes_spent_ms(void);
+// Reads the Pss of each process that runs under this tool, unless the last reading was so recent that another would
+// exceed a hundredth or so of the run. `is_due`: read anyway, if a reading is cheap. Drops the reading if pages moved
+// between processes meanwhile. Call right after reading this process's own mappings. Returns the time it took, in ms.
+ULong jm_processes_sample(Bool is_due);
 
 // Writes a figure for each process, if it was read in this sample.
 void jm_processes_write(ULong time);
