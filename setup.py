@@ -1,10 +1,18 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The wheel of the reporter: no network, and nothing but setuptools and wheel. `pip install .` makes one, and so does `make wheel`."""
+"""The wheel: no network, and nothing but setuptools and wheel.
+
+`pip install .` makes one of the reporter alone, for every machine. `make wheel` has built the native recorder, and names its directory
+in $JMASSIF_RECORDER and the machine in $JMASSIF_PLATFORM ("linux_aarch64"): that wheel records, too.
+"""
 
 import os
 import re
+import shutil
+from typing import Tuple
 
-from setuptools import setup
+from setuptools import Distribution, setup
+from setuptools.command.build_py import build_py
+from wheel.bdist_wheel import bdist_wheel
 
 PACKAGE = os.path.join("reporter", "jmassif")
 # The directory of a build tree, which git ignores: setuptools would write beside the sources.
@@ -24,11 +32,33 @@ other_files = [
     if not name.endswith((".py", ".pyc"))
 ]
 
+recorder, platform = os.environ.get("JMASSIF_RECORDER", ""), os.environ.get("JMASSIF_PLATFORM", "")
+
+
+class BuildWithRecorder(build_py):
+    def run(self) -> None:
+        super().run()
+        if recorder:
+            shutil.copytree(recorder, os.path.join(self.build_lib, "jmassif", "recorder"))
+
+
+class WithRecorder(Distribution):
+    def has_ext_modules(self) -> bool:  # not for every machine
+        return bool(recorder)
+
+
+class PlatformWheel(bdist_wheel):
+    """For one processor, and every Python: the recorder is no extension module."""
+
+    def get_tag(self) -> Tuple[str, str, str]:
+        return ("py3", "none", platform if recorder else "any")
+
+
 os.makedirs(MADE, exist_ok=True)
 setup(
     name="jmassif",
     version=found.group(1),
-    description="Heap and CUDA memory profiler for NVIDIA Jetson: the reporter, which reads recorded traces",
+    description="Heap and CUDA memory profiler for NVIDIA Jetson",
     license="GPL-2.0-or-later",
     license_files=["COPYING", "COPYING.BSD"],
     python_requires=">=3.6",
@@ -44,6 +74,8 @@ setup(
         ],
         "pytest11": ["jmassif = jmassif.pytest_plugin"],
     },
+    distclass=WithRecorder,
+    cmdclass={"build_py": BuildWithRecorder, "bdist_wheel": PlatformWheel},
     options={"build": {"build_base": MADE}, "egg_info": {"egg_base": MADE}},
     zip_safe=False,
 )

@@ -3,6 +3,7 @@
 
 import os
 import shutil
+from pathlib import Path
 from typing import List, Optional, Tuple
 
 
@@ -10,8 +11,19 @@ class LaunchError(Exception):
     """No such command. The message says what is missing, without a subject."""
 
 
+_PACKAGE = Path(__file__).resolve().parent
+_OF_WHEEL = _PACKAGE / "recorder" / "bin" / "jmassif"  # in a wheel with the recorder
+
+
+def record_by_wheel(words: List[str]) -> None:
+    """Become the command that records, where this is a wheel that has it; else do nothing."""
+    if _OF_WHEEL.exists():
+        os.environ["JMASSIF_MODULES"] = str(_PACKAGE.parent)
+        os.execv("/bin/sh", ["/bin/sh", str(_OF_WHEEL), *words])
+
+
 def _recording_command() -> Optional[str]:
-    """The first jmassif on PATH that records. That of a wheel is a Python script, which only reports."""
+    """The first jmassif on PATH that records. That of a wheel is a Python script."""
     for directory in os.get_exec_path():
         path = shutil.which("jmassif", path=directory)
         if path:
@@ -31,6 +43,9 @@ def launcher() -> List[str]:
         own = _recording_command()
         if own and not os.environ.get("VALGRIND_LIB"):
             return [own]
+        if _OF_WHEEL.exists():
+            os.environ["JMASSIF_MODULES"] = str(_PACKAGE.parent)
+            return ["/bin/sh", str(_OF_WHEEL)]
     valgrind = shutil.which(asked or "valgrind")
     if not valgrind:
         raise LaunchError("needs the recorder: neither jmassif nor valgrind is on PATH")

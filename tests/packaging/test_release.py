@@ -69,12 +69,13 @@ def test_all_that_is_missing_is_named_at_once_and_the_last_release_stays(tmp_pat
 def test_a_release_is_complete_and_its_checksums_are_right(release: Path) -> None:
     names = {path.name for path in release.iterdir()}
     core = re.findall(r"^archive=(.*)$", (ROOT / "packaging/valgrind/source").read_text(), re.MULTILINE)[0]
-    always = {f"jmassif-{VERSION}.tar.gz", f"jmassif-{VERSION}-py3-none-any.whl", f"jmassif-{VERSION}.NEWS", core}
+    always = {f"jmassif-{VERSION}.tar.gz", f"jmassif-{VERSION}.NEWS", core}
     always |= {"install.sh", "Dockerfile", "test.sh"}
     bundles = {name for name in names if re.fullmatch(rf"jmassif-{VERSION}-(x86_64|aarch64)\.tar\.xz", name)}
     packages = {name for name in names if re.fullmatch(rf"jmassif_{VERSION}_(amd64|arm64)\.deb", name)}
-    assert always | bundles | packages | {"SHA256SUMS"} == names
-    assert len(bundles) == len(packages) > 0
+    wheels = {name for name in names if re.fullmatch(rf"jmassif-{VERSION}-py3-none-linux_(x86_64|aarch64)\.whl", name)}
+    assert always | bundles | packages | wheels | {"SHA256SUMS"} == names
+    assert len(bundles) == len(packages) == len(wheels) > 0
     lines = (release / "SHA256SUMS").read_text().splitlines()
     sums = {name: digest for digest, name in (line.split("  ") for line in lines)}
     assert sums == {name: hashlib.sha256((release / name).read_bytes()).hexdigest() for name in names - {"SHA256SUMS"}}
@@ -100,8 +101,9 @@ def test_make_install_with_the_bundles_core_brings_what_the_tool_needs(release: 
 
 
 def test_wheel_and_source_of_a_release_have_the_page_and_its_news_are_of_the_version(release: Path) -> None:
-    with zipfile.ZipFile(str(release / f"jmassif-{VERSION}-py3-none-any.whl")) as wheel:
-        assert wheel.read("jmassif/assets/page.js")
+    for wheel in release.glob("*.whl"):
+        with zipfile.ZipFile(str(wheel)) as packed:
+            assert packed.read("jmassif/assets/page.js") and packed.read("jmassif/recorder/lib/jmassif/libjmassif-native.so")
     with tarfile.open(str(release / f"jmassif-{VERSION}.tar.gz")) as source:
         members = source.getmembers()
     packed = {member.name.partition("/")[2] for member in members}

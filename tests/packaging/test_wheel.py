@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The wheel: built without a network, installed by pip into a virtual environment, used from there."""
 
+import platform
 import re
 import shutil
 import zipfile
@@ -44,8 +45,8 @@ def commands() -> List[str]:
     return sorted(path.name for path in (ROOT / "reporter").glob("jm_*"))
 
 
-def test_the_wheel_is_for_every_python_and_machine(wheel: Path) -> None:
-    assert re.fullmatch(r"jmassif-[\d.]+-py3-none-any\.whl", wheel.name)
+def test_the_wheel_is_for_every_python_of_one_processor(wheel: Path) -> None:
+    assert re.fullmatch(rf"jmassif-[\d.]+-py3-none-linux_{platform.machine()}\.whl", wheel.name)
     with zipfile.ZipFile(str(wheel)) as archive:
         metadata = archive.read(next(name for name in archive.namelist() if name.endswith("/METADATA"))).decode()
         packed = {name for name in archive.namelist() if name.startswith("jmassif/")}
@@ -76,6 +77,21 @@ def test_the_installed_command_prints_what_the_one_of_the_tree_does(venv: Path, 
     installed = run([venv / "bin" / "jm_print", trace], env={"PYTHONPATH": ""})
     assert installed.stdout == run([PYTHON, ROOT / "reporter" / "jm_print", trace]).stdout
     assert "--- By owner" in installed.stdout
+
+
+def test_it_records_without_valgrind_and_a_compiler(venv: Path, tmp_path: Path) -> None:
+    script = tmp_path / "hold.py"
+    script.write_text("kept = bytearray(7_000_000)\nprint(len(kept))\n")
+    bare = {"PATH": f"{venv}/bin:/usr/bin:/bin", "PYTHONPATH": "", "VALGRIND_LIB": ""}
+    for words in (
+        [venv / "bin/jmassif", "-q", "-o", "a.jm", "python3"],
+        [venv / "bin/python3", "-m", "jmassif", "-q", "-o", "a.jm"],
+    ):
+        done = run([*words, script], cwd=tmp_path, env=bare)
+        assert (done.returncode, done.stdout) == (0, "7000000\n"), done.stderr
+        report = run([venv / "bin/jmassif", "report", "a.jm"], cwd=tmp_path, env=bare)
+        assert "hold.py:1" in report.stdout and "6.68 MiB" in report.stdout, report.stdout + report.stderr
+        (tmp_path / "a.jm").unlink()
 
 
 def test_pytest_finds_the_plugin(venv: Path) -> None:

@@ -13,6 +13,7 @@ from typing import Any, List, NoReturn, Optional
 
 from jmassif.cli import common
 from jmassif.cli.common import Parser, Problem
+from jmassif.launcher import record_by_wheel
 
 COMMANDS = {
     "report": "show where a recorded program's memory went",
@@ -61,6 +62,8 @@ def run(command: str = "", prog: str = "") -> NoReturn:
     gc.disable()
     for number in (signal.SIGPIPE, signal.SIGINT):
         signal.signal(number, signal.SIG_DFL)
+    if not command and sys.argv[1:2] != [] and sys.argv[1] not in COMMANDS:
+        record_by_wheel(sys.argv[1:])
     sys.exit(main([command] * bool(command) + sys.argv[1:], prog))
 
 
