@@ -170,6 +170,16 @@ def test_a_scripts_interpreter_is_recorded_not_env(tmp_path: Path, command: Path
         assert profile and "python" in profile.manifest
 
 
+def test_what_pyenv_executes_is_recorded_not_its_shim(tmp_path: Path, command: Path) -> None:
+    program = compile_c(PROGRAM)
+    for name, line in (("shims/tool", "echo not this"), ("bin/pyenv", f'[ "$*" = "which tool" ] && echo {program}')):
+        (tmp_path / name).parent.mkdir()
+        (tmp_path / name).write_text(f"#!/bin/sh\n{line}\n")
+        (tmp_path / name).chmod(0o755)
+    path = {"PATH": f"{tmp_path}/shims:{tmp_path}/bin:/usr/bin:/bin"}
+    assert record(command, "tool", "a  b", cwd=tmp_path, env=path).manifest["command"] == f"{program} a  b"
+
+
 def test_a_scripts_interpreter_is_looked_at(tmp_path: Path, command: Path) -> None:
     for first in (f"#!{static()}", f"#!/usr/bin/env {static()}"):
         one_line(start(command, script(tmp_path, first), cwd=tmp_path), 2, str(static()), "is linked statically")
