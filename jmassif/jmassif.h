@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Requests from a profiled program to jmassif. Outside Valgrind, and under other tools, every macro does nothing and
- * costs a few instructions. No request returns an error, or changes the program's memory (except JMASSIF_USAGE's
+ * Requests from a profiled program to jmassif. Outside it, and under Valgrind's other tools, every macro does nothing
+ * and costs a few instructions. No request returns an error, or changes the program's memory (except JMASSIF_USAGE's
  * array).
  *
  *     #include <jmassif/jmassif.h>
@@ -38,31 +38,46 @@ enum {
     JMASSIF_REQUEST_USAGE
 };
 
+/* The recorder that needs no Valgrind is a library in the process, and has this function. */
+#ifdef __cplusplus
+extern "C"
+#else
+extern
+#endif
+    __attribute__((weak)) void
+    jmassif_request(unsigned long request, unsigned long a, unsigned long b);
+
+#define JMASSIF_REQUEST_(request, a, b)                                                                                \
+    do {                                                                                                               \
+        if (jmassif_request)                                                                                           \
+            jmassif_request(request, (unsigned long)(a), (unsigned long)(b));                                          \
+        else                                                                                                           \
+            VALGRIND_DO_CLIENT_REQUEST_STMT(request, a, b, 0, 0, 0);                                                   \
+    } while (0)
+
 /* Take a snapshot now, and write everything recorded so far to the trace. */
-#define JMASSIF_SNAPSHOT() VALGRIND_DO_CLIENT_REQUEST_STMT(JMASSIF_REQUEST_SNAPSHOT, 0, 0, 0, 0, 0)
+#define JMASSIF_SNAPSHOT() JMASSIF_REQUEST_(JMASSIF_REQUEST_SNAPSHOT, 0, 0)
 
 /* Set a mark named `text` on the timeline, with a snapshot. */
-#define JMASSIF_MARK(text) VALGRIND_DO_CLIENT_REQUEST_STMT(JMASSIF_REQUEST_MARK, (text), 0, 0, 0, 0)
+#define JMASSIF_MARK(text) JMASSIF_REQUEST_(JMASSIF_REQUEST_MARK, (text), 0)
 
 /* Set a mark and restart the peaks: they cover the time up to the next stage. Begin each test, epoch or request with a
  * stage to get its exact peaks. The run's peaks are the largest of its stages. */
-#define JMASSIF_STAGE(text) VALGRIND_DO_CLIENT_REQUEST_STMT(JMASSIF_REQUEST_STAGE, (text), 0, 0, 0, 0)
+#define JMASSIF_STAGE(text) JMASSIF_REQUEST_(JMASSIF_REQUEST_STAGE, (text), 0)
 
 /* Fill `bytes`, an array of five size_t: current host and device memory, then the peaks of host, of device and of their
  * sum since the last stage. Outside jmassif, or if the array is not writable, nothing is written: initialise it. */
-#define JMASSIF_USAGE(bytes) VALGRIND_DO_CLIENT_REQUEST_STMT(JMASSIF_REQUEST_USAGE, (bytes), 0, 0, 0, 0)
+#define JMASSIF_USAGE(bytes) JMASSIF_REQUEST_(JMASSIF_REQUEST_USAGE, (bytes), 0)
 
 /* Begin and end a named region of the calling thread's timeline. The end closes the innermost open region with the same
  * name, and is ignored if there is none. */
-#define JMASSIF_REGION_BEGIN(text) VALGRIND_DO_CLIENT_REQUEST_STMT(JMASSIF_REQUEST_REGION_BEGIN, (text), 0, 0, 0, 0)
-#define JMASSIF_REGION_END(text)   VALGRIND_DO_CLIENT_REQUEST_STMT(JMASSIF_REQUEST_REGION_END, (text), 0, 0, 0, 0)
+#define JMASSIF_REGION_BEGIN(text) JMASSIF_REQUEST_(JMASSIF_REQUEST_REGION_BEGIN, (text), 0)
+#define JMASSIF_REGION_END(text)   JMASSIF_REQUEST_(JMASSIF_REQUEST_REGION_END, (text), 0)
 
 /* Announce that part of a block from CUDA (device, pinned, managed or mapped memory) was handed out, or returned. The
  * block then has the owner `cache`, the part `tensor`. Parts outside such blocks, or overlapping others, are ignored.
  */
-#define JMASSIF_TENSOR(address, n_bytes)                                                                               \
-    VALGRIND_DO_CLIENT_REQUEST_STMT(JMASSIF_REQUEST_TENSOR, (address), (n_bytes), 0, 0, 0)
-#define JMASSIF_TENSOR_FREED(address)                                                                                  \
-    VALGRIND_DO_CLIENT_REQUEST_STMT(JMASSIF_REQUEST_TENSOR_FREED, (address), 0, 0, 0, 0)
+#define JMASSIF_TENSOR(address, n_bytes) JMASSIF_REQUEST_(JMASSIF_REQUEST_TENSOR, (address), (n_bytes))
+#define JMASSIF_TENSOR_FREED(address)    JMASSIF_REQUEST_(JMASSIF_REQUEST_TENSOR_FREED, (address), 0)
 
 #endif

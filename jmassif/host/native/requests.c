@@ -56,6 +56,7 @@ EXPORT(jmassif_region_begin, (const char *text), JMASSIF_REQUEST_REGION_BEGIN, t
 EXPORT(jmassif_region_end, (const char *text), JMASSIF_REQUEST_REGION_END, text, 0)
 EXPORT(jmassif_tensor, (const void *address, size_t n_bytes), JMASSIF_REQUEST_TENSOR, address, n_bytes)
 EXPORT(jmassif_tensor_freed, (const void *address), JMASSIF_REQUEST_TENSOR_FREED, address, 0)
+EXPORT(jmassif_request, (unsigned long request, unsigned long a, unsigned long b), request, a, b)
 
 // ---- the environment -----------------------------------------------------------------------------------------
 
