@@ -320,6 +320,8 @@ Addr host_own_memory(void)
 static Bool can_all(Addr address, SizeT bytes, UInt protection)
 {
     Addr end = address + bytes;
+    if (end < address)
+        return False;
     while (address < end) {
         const Known *k = find(address);
         if (!k || !(k->protection & PROT_READ))
