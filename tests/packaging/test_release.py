@@ -102,8 +102,9 @@ def test_make_install_with_the_bundles_core_brings_what_the_tool_needs(release: 
 
 def test_wheel_and_source_of_a_release_have_the_page_and_its_news_are_of_the_version(release: Path) -> None:
     for wheel in release.glob("*.whl"):
-        with zipfile.ZipFile(str(wheel)) as packed:
-            assert packed.read("jmassif/assets/page.js") and packed.read("jmassif/recorder/lib/jmassif/libjmassif-native.so")
+        with zipfile.ZipFile(str(wheel)) as files:
+            assert files.read("jmassif/assets/page.js")
+            assert files.read("jmassif/recorder/lib/jmassif/libjmassif-native.so")
     with tarfile.open(str(release / f"jmassif-{VERSION}.tar.gz")) as source:
         members = source.getmembers()
     packed = {member.name.partition("/")[2] for member in members}

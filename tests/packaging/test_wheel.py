@@ -6,7 +6,7 @@ import re
 import shutil
 import zipfile
 from pathlib import Path
-from typing import List
+from typing import List, Union
 
 import pytest
 
@@ -83,10 +83,11 @@ def test_it_records_without_valgrind_and_a_compiler(venv: Path, tmp_path: Path) 
     script = tmp_path / "hold.py"
     script.write_text("kept = bytearray(7_000_000)\nprint(len(kept))\n")
     bare = {"PATH": f"{venv}/bin:/usr/bin:/bin", "PYTHONPATH": "", "VALGRIND_LIB": ""}
-    for words in (
+    ways: List[List[Union[str, Path]]] = [
         [venv / "bin/jmassif", "-q", "-o", "a.jm", "python3"],
         [venv / "bin/python3", "-m", "jmassif", "-q", "-o", "a.jm"],
-    ):
+    ]
+    for words in ways:
         done = run([*words, script], cwd=tmp_path, env=bare)
         assert (done.returncode, done.stdout) == (0, "7000000\n"), done.stderr
         report = run([venv / "bin/jmassif", "report", "a.jm"], cwd=tmp_path, env=bare)

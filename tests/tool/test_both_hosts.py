@@ -8,7 +8,7 @@ the whole run. What must differ is named in DIFFERENCES, and nothing else is for
 import os
 import re
 from pathlib import Path
-from typing import Dict, List, Mapping, NamedTuple, Sequence, Tuple
+from typing import Dict, List, Mapping, NamedTuple, Sequence, Tuple, Union
 
 import pytest
 
@@ -147,7 +147,7 @@ LIKE_MASSIF = [
 
 @pytest.mark.parametrize("case", LIKE_MASSIF, ids=[case.source for case in LIKE_MASSIF])
 def test_the_native_peak_is_massifs(case: Case) -> None:
-    command = [program(case.source, *case.flags), *case.arguments]
+    command: List[Union[str, Path]] = [program(case.source, *case.flags), *case.arguments]
     expected = massif(command, ["--peak-inaccuracy=0.0", "--depth=1"])
     assert at_peak(recorded(command, host="native", status=None).profile, "heap") == expected.heap
 

@@ -30,6 +30,7 @@ def test_a_served_page_may_ask_its_server_and_a_file_nobody(small: Any, training
 
 # ---- in the browser ------------------------------------------------------------------------------
 
+
 def test_a_page_that_is_a_file_follows_nothing(training: Page) -> None:
     visited = visit(training.path, ["count", ".live"])
     assert visited.results == [0] and visited.trouble == []
