@@ -145,6 +145,10 @@ NATIVE_EXPORT void *sbrk(Word bytes)
     return at;
 }
 
+#ifndef __NR_close_range
+#define __NR_close_range 436 // on all processors
+#endif
+
 // ---- files and devices ---------------------------------------------------------------------------------------
 
 NATIVE_EXPORT Int ioctl(Int fd, UWord request, void *argument)
@@ -220,6 +224,55 @@ NATIVE_EXPORT Int dup2(Int fd, Int to)
     jm_native_move_descriptor(to);
     SYSTEM_CALL(result, original_dup2(fd, to), __NR_dup3, NULL, fd, to, 0);
     return result;
+}
+
+// The last argument is there with most commands; a register more or less does not matter.
+NATIVE_EXPORT Int fcntl(Int fd, Int command, UWord argument)
+{
+    ORIGINAL(Int, fcntl, Int, Int, ...);
+    Int result;
+    SYSTEM_CALL(result, original_fcntl(fd, command, argument), __NR_fcntl, NULL, fd, command, argument);
+    return result;
+}
+
+NATIVE_EXPORT Int fcntl64(Int fd, Int command, UWord argument) __attribute__((alias("fcntl")));
+
+static Int close_some(UInt first, UInt last, UInt flags)
+{
+    Long result = jm_kernel_call(__NR_close_range, first, last, flags, 0, 0);
+    if (!jm_is_error(result))
+        return 0;
+    errno = -result;
+    return -1;
+}
+
+// But for the recorder's own.
+static Int close_others(UInt first, UInt last, UInt flags)
+{
+    for (UInt fd = first; fd <= last && fd < MAX_OWN_DESCRIPTOR; fd++)
+        if (jm_native_is_own_descriptor(fd)) {
+            Int below = fd > first ? close_some(first, fd - 1, flags) : 0;
+            return fd < last ? close_some(fd + 1, last, flags) : below;
+        }
+    return close_some(first, last, flags);
+}
+
+NATIVE_EXPORT Int close_range(UInt first, UInt last, Int flags);
+Int close_range(UInt first, UInt last, Int flags)
+{
+    Int result;
+    SYSTEM_CALL(result, close_others(first, last, flags), __NR_close_range, NULL, first, last, flags);
+    return result;
+}
+
+NATIVE_EXPORT void closefrom(Int first);
+void closefrom(Int first)
+{
+    UInt from = first < 0 ? 0 : first;
+    if (close_range(from, ~0u, 0) == 0)
+        return;
+    for (UInt fd = from; fd < MAX_OWN_DESCRIPTOR; fd++) // a kernel before 5.9
+        close(fd);
 }
 
 NATIVE_EXPORT Int prctl(Int option, UWord a, UWord b, UWord c, UWord d)
@@ -512,3 +565,38 @@ NATIVE_EXPORT Int fexecve(Int fd, HChar *const argv[], HChar *const environment[
 EXECL(execl, , execv(path, arguments))
 EXECL(execlp, , execvp(path, arguments))
 EXECL(execle, HChar **environment = va_arg(list, HChar **), execve(path, arguments, environment))
+
+// ---- calls by number -----------------------------------------------------------------------------------------
+
+// A program's own wrapper of a call that its C library lacks, as a rule; of the others here only those that count.
+NATIVE_EXPORT Word syscall(Word number, UWord a, UWord b, UWord c, UWord d, UWord e, UWord f);
+Word syscall(Word number, UWord a, UWord b, UWord c, UWord d, UWord e, UWord f)
+{
+    ORIGINAL(Word, syscall, Word, ...);
+    switch (number) {
+    case __NR_close:
+        return close(a);
+    case __NR_close_range:
+        return close_range(a, b, c);
+    case __NR_dup:
+        return dup(a);
+    case __NR_dup3:
+        return dup3(a, b, c);
+    case __NR_exit_group:
+        _exit(a);
+    case __NR_fcntl:
+        return fcntl(a, b, c);
+    case __NR_ioctl:
+        return ioctl(a, b, (void *)c);
+    case __NR_mmap:
+        return (Word)mmap((void *)a, b, c, d, e, f);
+    case __NR_mprotect:
+        return mprotect((void *)a, b, c);
+    case __NR_mremap:
+        return (Word)mremap((void *)a, b, c, d, (void *)e);
+    case __NR_munmap:
+        return munmap((void *)a, b);
+    default:
+        return original_syscall(number, a, b, c, d, e, f);
+    }
+}

@@ -17,6 +17,7 @@ void jm_native_end_library_blocks(void);
 Bool jm_native_is_process(void);
 void jm_native_process_forked(void); // in the child
 
+#define MAX_OWN_DESCRIPTOR 1024u // exclusive
 Bool jm_native_is_own_descriptor(Int fd);
 
 // The program is about to put another file there: take the recorder's away first.

@@ -171,7 +171,7 @@ void host_allow_descriptor(UWord fd)
 Int host_keep_descriptor(Int fd)
 {
     ProcessLimit limit;
-    UWord most = jm_limit(RLIMIT_NOFILE, &limit) && limit.soft < 1024 ? limit.soft : 1024;
+    UWord most = jm_limit(RLIMIT_NOFILE, &limit) && limit.soft < MAX_OWN_DESCRIPTOR ? limit.soft : MAX_OWN_DESCRIPTOR;
     Long high = jm_kernel_call(__NR_fcntl, fd, F_DUPFD_CLOEXEC, most > 64 ? most - 32 : most / 2, 0, 0);
     if (!jm_is_error(high)) {
         jm_close(fd);
