@@ -99,6 +99,15 @@ static ULong number(const HChar **text, UInt base)
     }
 }
 
+// The kernel writes the end of a line, and nothing else, as an octal number.
+static void unescape(HChar *path)
+{
+    for (HChar *at; (at = strstr(path, "\\012")) != NULL; path = at + 1) {
+        *at = '\n';
+        memmove(at + 1, at + 4, strlen(at + 4) + 1);
+    }
+}
+
 // "START-END rwxp OFFSET MAJOR:MINOR INODE   PATH", proc(5).
 static void add_line(const HChar *line, void *context)
 {
@@ -127,6 +136,7 @@ static void add_line(const HChar *line, void *context)
     if (k.path) {
         HChar path[MAX_PATH];
         jm_text_cut(path, line, sizeof path);
+        unescape(path);
         HChar *deleted = strstr(path, " (deleted)");
         if (deleted && !deleted[10])
             *deleted = 0;

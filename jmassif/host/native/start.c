@@ -280,6 +280,8 @@ static void take_option(HChar *option)
         traces_children = True;
     else if (strcmp(option, "--quiet") == 0)
         is_quiet = True;
+    else if (strcmp(option, "--show-below-main=yes") == 0)
+        jm_options.show_below_main = True;
     else if (strcmp(option, "--stats=yes") == 0)
         wants_statistics = True;
     else if (strcmp(option, "--help") == 0) {
