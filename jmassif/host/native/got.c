@@ -17,9 +17,11 @@
 #if defined(__x86_64__)
 #define IS_LINKAGE(type) ((type) == R_X86_64_JUMP_SLOT)
 #define IS_ADDRESS(type) ((type) == R_X86_64_GLOB_DAT || (type) == R_X86_64_64)
+#define IS_COPY(type)    ((type) == R_X86_64_COPY)
 #elif defined(__aarch64__)
 #define IS_LINKAGE(type) ((type) == R_AARCH64_JUMP_SLOT)
 #define IS_ADDRESS(type) ((type) == R_AARCH64_GLOB_DAT || (type) == R_AARCH64_ABS64)
+#define IS_COPY(type)    ((type) == R_AARCH64_COPY)
 #endif
 
 extern const Elf64_Ehdr __ehdr_start __attribute__((visibility("hidden"))); // this library's
@@ -214,9 +216,34 @@ static Bool patch_object(NativeObject *o, void *context)
     return False;
 }
 
+// A program may have copies of tables that belong to its libraries, those of virtual functions say.
+static Bool patch_copies(NativeObject *program, void *context)
+{
+    Patch patch = {program, False};
+    for (SizeT i = program->n_relative; i < program->n_relocations; i++) {
+        const Elf64_Rela *r = &program->relocations[i];
+        UWord *table = (UWord *)(program->bias + r->r_offset);
+        if (!IS_COPY(ELF64_R_TYPE(r->r_info)) || (Addr)table % sizeof *table)
+            continue;
+        SizeT n = program->symbols[ELF64_R_SYM(r->r_info)].st_size / sizeof *table;
+        for (SizeT w = 0; w < n; w++) {
+            Addr stub = jm_native_stub_that_calls(table[w]);
+            if (stub)
+                write_entry(&patch, &table[w], stub);
+        }
+    }
+    if (patch.is_open)
+        protect_relro(program, PROT_READ);
+    return True; // the first object is the program
+}
+
 Bool jm_native_patch(void)
 {
+    static Bool has_begun;
     Bool is_done = True;
     jm_native_each_object(patch_object, &is_done);
+    if (!has_begun)
+        jm_native_each_object(patch_copies, NULL);
+    has_begun = True;
     return is_done;
 }

@@ -121,6 +121,14 @@ Addr jm_native_stub(Int row, Addr real)
     return slot < N_SLOTS ? stub_at(slot) : real;
 }
 
+Addr jm_native_stub_that_calls(Addr real)
+{
+    for (UInt slot = 0; real > SLOT_FREED && slot < N_SLOTS; slot++)
+        if ((jm_native_slots[slot] & TARGET_MASK) == real)
+            return stub_at(slot);
+    return 0;
+}
+
 // ---- entries that are not bound --------------------------------------------------------------------------------
 
 static UWord *unbound_places[N_SLOTS];

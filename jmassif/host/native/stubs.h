@@ -19,6 +19,9 @@ Addr jm_native_stub_unbound(Int row, Addr unbound, UWord *place);
 
 Bool jm_native_is_stub(Addr address);
 
+// The stub of a function, if it has one; 0.
+Addr jm_native_stub_that_calls(Addr real);
+
 // Name of the function at a stub; NULL if it is none.
 const HChar *jm_native_stub_name(Addr address);
 
