@@ -32,17 +32,11 @@ typedef struct {
     ULong begin;
 } Open;
 
-static Table names = JM_TABLE("jm.region", Name);
-static Name unnamed; // regions with names beyond MAX_NAMES
+static Table names = JM_TABLE("jm.region", Name); // the reserved record 0: of names beyond MAX_NAMES
 
 static Name *name_at(RegionName id)
 {
     return jm_table_at(&names, id);
-}
-
-static Name *name_or_unnamed(RegionName id)
-{
-    return id ? name_at(id) : &unnamed;
 }
 
 static ULong name_hash_of(UInt id)
@@ -95,7 +89,7 @@ Bool jm_region_is_name(UWord id)
 
 void jm_region_mark(RegionName id)
 {
-    Name *name = name_or_unnamed(id);
+    Name *name = name_at(id);
     if (id && is_next_told(name))
         jm_trace_mark(jm_clock_now(), name->string);
     name->n_begun++;
@@ -105,10 +99,10 @@ void jm_region_begin(ThreadId tid, RegionName id, ULong tag)
 {
     Array *open = open_in(tid);
     if (jm_array_n(open) >= MAX_OPEN) {
-        unnamed.n_begun++;
+        name_at(0)->n_begun++;
         return;
     }
-    Name *name = name_or_unnamed(id);
+    Name *name = name_at(id);
     Open fresh = {id, id && is_next_told(name), tag, jm_clock_now()};
     name->n_begun++;
     jm_array_add(open, &fresh);
@@ -133,7 +127,7 @@ static void end_at(ThreadId tid, Word at)
     Array *open = open_in(tid);
     Open ended = *(Open *)jm_array_at(open, at);
     jm_array_remove(open, at);
-    Name *name = name_or_unnamed(ended.name);
+    Name *name = name_at(ended.name);
     ULong now = jm_clock_now();
     name->n_ended++;
     if (!is_inside(open, at, ended.name)) // a region of the same name includes this time already
@@ -197,6 +191,6 @@ void jm_region_write_sums(void)
             jm_trace_region_sum(name->string, name->n_ended, name->time);
         name->changed = False;
     }
-    if (unnamed.n_begun)
-        jm_trace_counter("regions-left-out", unnamed.n_begun);
+    if (names.n > 1)
+        jm_trace_nonzero("regions-left-out", name_at(0)->n_begun);
 }

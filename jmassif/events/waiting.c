@@ -7,28 +7,17 @@
 #include "base/client_memory.h"
 #include "base/kernel.h"
 
+#include <asm/unistd.h>
+#include <linux/futex.h>
+#include <poll.h>
+#include <sys/wait.h>
 #include <time.h>
 
-#include <asm/unistd.h>
+#define FUTEX_LOCK_PI_2 13 // FUTEX_LOCK_PI2 of newer headers
 
-// uapi/asm-generic/poll.h, futex.h, wait.h, time.h
-#define POLL_IN            1
-#define POLL_OUT           4
-#define FUTEX_COMMAND      0x7f
-#define FUTEX_WAIT         0
-#define FUTEX_LOCK_PI      6
-#define FUTEX_WAIT_BITSET  9
-#define FUTEX_WAIT_REQUEUE 11
-#define FUTEX_LOCK_PI2     13
-#define WAIT_NO_HANG       1
-#define SLEEP_UNTIL        1
-
-static Bool would_wait(UWord fd, UShort events)
+static Bool would_wait(UWord fd, Short events)
 {
-    struct {
-        Int fd;
-        UShort events, happened;
-    } asked = {(Int)fd, events, 0};
+    struct pollfd asked = {.fd = (Int)fd, .events = events};
     struct timespec at_once = {0, 0};
     return jm_kernel_call(__NR_ppoll, (UWord)&asked, 1, (UWord)&at_once, 0, sizeof(ULong)) == 0;
 }
@@ -55,15 +44,15 @@ static Bool is_far(UWord clock, Addr moment)
 static Bool is_futex_wait(const UWord *args)
 {
     UInt value;
-    switch (args[1] & FUTEX_COMMAND) {
+    switch (args[1] & FUTEX_CMD_MASK) {
     case FUTEX_WAIT:
     case FUTEX_WAIT_BITSET:
-    case FUTEX_WAIT_REQUEUE:
+    case FUTEX_WAIT_REQUEUE_PI:
         // The call returns at once if the value differs.
         return jm_read_uint(args[0], &value) && value == (UInt)args[2] &&
-               ((args[1] & FUTEX_COMMAND) != FUTEX_WAIT || is_long(args[3], 1000000));
+               ((args[1] & FUTEX_CMD_MASK) != FUTEX_WAIT || is_long(args[3], 1000000));
     case FUTEX_LOCK_PI:
-    case FUTEX_LOCK_PI2:
+    case FUTEX_LOCK_PI_2:
         return True;
     default:
         return False;
@@ -76,7 +65,7 @@ Bool jm_waiting_is_certain(UInt number, const UWord *args)
     case __NR_nanosleep:
         return is_long(args[0], 1000000);
     case __NR_clock_nanosleep:
-        return args[1] & SLEEP_UNTIL ? is_far(args[0], args[2]) : is_long(args[2], 1000000);
+        return args[1] & TIMER_ABSTIME ? is_far(args[0], args[2]) : is_long(args[2], 1000000);
 #ifdef __NR_pause
     case __NR_pause:
 #endif
@@ -96,18 +85,18 @@ Bool jm_waiting_is_likely(UInt number, const UWord *args)
     case __NR_recvmsg:
     case __NR_accept:
     case __NR_accept4:
-        return would_wait(args[0], POLL_IN);
+        return would_wait(args[0], POLLIN);
     case __NR_write:
     case __NR_writev:
     case __NR_sendto:
     case __NR_sendmsg:
-        return would_wait(args[0], POLL_OUT);
+        return would_wait(args[0], POLLOUT);
     case __NR_futex:
         return is_futex_wait(args);
     case __NR_wait4:
-        return !(args[2] & WAIT_NO_HANG);
+        return !(args[2] & WNOHANG);
     case __NR_waitid:
-        return !(args[3] & WAIT_NO_HANG);
+        return !(args[3] & WNOHANG);
     case __NR_ppoll:
         return is_long(args[2], 1000000);
     case __NR_pselect6:

@@ -15,19 +15,7 @@
 
 #define MOST_BYTES (4u << 20) // a reader accepts no more
 
-static Array *seen; // string ids (UInt)
-
-static Bool is_new(UInt string)
-{
-    if (!seen)
-        seen = jm_array_new("jm.source", sizeof(UInt));
-    // Search backwards: functions of one module appear together.
-    for (Word i = jm_array_n(seen) - 1; i >= 0; i--)
-        if (*(UInt *)jm_array_at(seen, i) == string)
-            return False;
-    jm_array_add(seen, &string);
-    return True;
-}
+static Array seen = JM_ARRAY("jm.source", UInt); // string ids
 
 static Bool is_regular(Int fd)
 {
@@ -49,8 +37,9 @@ static UInt crc32(UInt crc, const UChar *bytes, SizeT n_bytes)
 void jm_source_seen(const HChar *path, UInt string)
 {
     // A checksum would identify users who have the same file.
-    if (jm_options.anonymize || !path || !is_new(string))
+    if (jm_options.anonymize || !path || jm_array_find(&seen, &string, sizeof string))
         return;
+    jm_array_add(&seen, &string);
     Int fd = jm_open(path, O_RDONLY | O_NONBLOCK, 0);
     if (fd < 0)
         return;

@@ -35,7 +35,7 @@ typedef struct {
 
 static Table locations = JM_TABLE("jm.location", Location);
 static Table frames = JM_TABLE("jm.frame", Frame);
-static Array *objects; // executable file mappings (CodeObject)
+static Array objects = JM_ARRAY("jm.objects", CodeObject); // executable file mappings
 static UInt n_untold;
 
 static inline Location *location_at(UInt id)
@@ -242,17 +242,15 @@ void jm_symbol_object_mapped(Addr start, SizeT bytes)
         add_preload(start, bytes);
     else if (!mapping.is_programs)
         return;
-    if (!objects)
-        objects = jm_array_new("jm.objects", sizeof(CodeObject));
     CodeObject object = {start, start + bytes, jm_clock_cached(), False};
-    jm_array_add(objects, &object);
+    jm_array_add(&objects, &object);
     n_untold++;
 }
 
 void jm_symbol_tell_objects(Bool all)
 {
-    for (Word i = 0; n_untold && i < jm_array_n(objects); i++) {
-        CodeObject *object = jm_array_at(objects, i);
+    for (Word i = 0; n_untold && i < jm_array_n(&objects); i++) {
+        CodeObject *object = jm_array_at(&objects, i);
         if (object->is_told)
             continue;
         const HChar *soname = NULL;
@@ -281,14 +279,14 @@ void jm_symbol_forget(Addr start, SizeT bytes)
 Bool jm_symbol_unmapped(Addr start, SizeT bytes)
 {
     Bool was_code = False;
-    for (Word i = objects ? jm_array_n(objects) - 1 : -1; i >= 0; i--) {
-        CodeObject *object = jm_array_at(objects, i);
+    for (Word i = jm_array_n(&objects) - 1; i >= 0; i--) {
+        CodeObject *object = jm_array_at(&objects, i);
         if (object->start < start + bytes && start < object->end) {
             if (object->is_told)
                 jm_trace_object_end(jm_clock_cached(), object->start);
             else
                 n_untold--;
-            jm_array_remove(objects, i);
+            jm_array_remove(&objects, i);
             was_code = True;
         }
     }
