@@ -48,39 +48,24 @@ static Int parent_pid;
 
 // ---- the file ------------------------------------------------------------------------------------------------
 
-// Text for errors of a path or a full disk; NULL for other errors.
-static const HChar *error_text(Int error)
-{
-    switch (error) {
-    case EACCES:
-        return "permission denied";
-    case EISDIR:
-        return "it is a directory";
-    case ENOENT:
-        return "no such directory";
-    case ENOTDIR:
-        return "not a directory";
-    case EROFS:
-        return "read-only file system";
-    case ENOSPC:
-        return "no space left on device";
-    case EFBIG:
-        return "file size limit";
-    case EPIPE:
-        return "nothing reads it any more";
-    default:
-        return NULL;
-    }
-}
+// Errors of a path or a full disk.
+static const struct {
+    Int error;
+    const HChar *text;
+} reasons[] = {{EACCES, "permission denied"}, {EISDIR, "it is a directory"},       {ENOENT, "no such directory"},
+               {ENOTDIR, "not a directory"},  {EROFS, "read-only file system"},    {ENOSPC, "no space left on device"},
+               {EFBIG, "file size limit"},    {EPIPE, "nothing reads it any more"}};
 
 static void give_up(const HChar *what, Int error)
 {
     if (given_up)
         return;
     given_up = True;
-    HChar number[32];
-    jm_format(number, sizeof number, "errno %d", error);
-    const HChar *reason = error_text(error) ? error_text(error) : number;
+    HChar reason[32];
+    jm_format(reason, sizeof reason, "errno %d", error);
+    for (UInt i = 0; i < sizeof reasons / sizeof *reasons; i++)
+        if (reasons[i].error == error)
+            strcpy(reason, reasons[i].text);
     if (!is_program_started && !jm_options.keep_going)
         jm_usage_error("cannot %s %s: %s; nothing was run (--keep-going=yes runs it unrecorded)", what, path, reason);
     jm_message("jmassif: cannot %s %s: %s; the program goes on without being recorded\n", what, path, reason);

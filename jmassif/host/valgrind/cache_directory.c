@@ -27,9 +27,7 @@ static UInt own_user(void)
     return jm_kernel_call(__NR_geteuid, 0, 0, 0, 0, 0);
 }
 
-// Open a file, or with O_DIRECTORY a directory, that belongs to the user and that others cannot write to. Return a
-// descriptor out of the program's reach; a negative one is -errno.
-static Int open_own(Int directory, const HChar *path, Int flags)
+Int jm_cache_open(Int directory, const HChar *path, Int flags)
 {
     Int fd = jm_kernel_call(__NR_openat, directory, (UWord)path, flags | O_NOFOLLOW | O_CLOEXEC, 0600, 0);
     if (fd < 0)
@@ -84,7 +82,7 @@ static Int open_directory(void)
         jm_text_cut(path, jm_options.code_cache, sizeof path);
     const Long made = make_directory(path);
     const Bool is_there = made == 0 || made == -EEXIST;
-    const Int fd = is_there ? open_own(AT_FDCWD, path, O_RDONLY | O_DIRECTORY) : -1;
+    const Int fd = is_there ? jm_cache_open(AT_FDCWD, path, O_RDONLY | O_DIRECTORY) : -1;
     if (fd < 0 && (is_there || !is_default))
         refuse(path, is_there ? "is no directory, or a link to one" : "cannot be made");
     return fd < 0 ? -1 : fd;
@@ -102,11 +100,6 @@ Int jm_cache_directory(void)
 
 // ---- its files -----------------------------------------------------------------------------------------------
 
-Int jm_cache_directory_file(Int directory, const HChar *name, Int flags)
-{
-    return open_own(directory, name, flags);
-}
-
 Bool jm_cache_remove(Int directory, const HChar *name)
 {
     return jm_kernel_call(__NR_unlinkat, directory, (UWord)name, 0, 0, 0) == 0;
@@ -120,12 +113,12 @@ static ULong sum_of_files(Int directory, const HChar *kept, HChar oldest[64])
     Long n;
     *oldest = 0;
     // Open it again for a separate position: a forked child may read the directory at the same time.
-    const Int fd = open_own(directory, ".", O_RDONLY | O_DIRECTORY);
+    const Int fd = jm_cache_open(directory, ".", O_RDONLY | O_DIRECTORY);
     while ((n = jm_kernel_call(__NR_getdents64, fd, (UWord)entries, sizeof entries, 0, 0)) > 0)
         for (Long at = 0; at < n; at += ((const struct vki_dirent64 *)(entries + at))->d_reclen) {
             const HChar *name = ((const struct vki_dirent64 *)(entries + at))->d_name;
             const Bool is_ours = jm_text_fits("*" JM_CACHE_SUFFIX, 0, name) && strlen(name) < 64;
-            const Int file = is_ours ? open_own(directory, name, O_RDONLY) : -1;
+            const Int file = is_ours ? jm_cache_open(directory, name, O_RDONLY) : -1;
             struct vg_stat st;
             if (file < 0)
                 continue;

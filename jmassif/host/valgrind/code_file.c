@@ -284,10 +284,10 @@ void jm_code_file_flush(void)
 
 static void open_file(Int directory)
 {
-    file = jm_cache_directory_file(directory, name, O_CREAT | O_RDWR | O_APPEND);
+    file = jm_cache_open(directory, name, O_CREAT | O_RDWR | O_APPEND);
     may_write = file >= 0;
     if (!may_write)
-        file = jm_cache_directory_file(directory, name, O_RDONLY);
+        file = jm_cache_open(directory, name, O_RDONLY);
 }
 
 Bool jm_code_file_open(const ULong of[2], ULong limit)

@@ -67,7 +67,7 @@ static void *allocate(ThreadId tid, const HChar *api, SizeT bytes, SizeT align, 
     return p;
 }
 
-static void release(ThreadId tid, void *p)
+static void on_free(ThreadId tid, void *p)
 {
     Block block;
     if (!p)
@@ -90,18 +90,13 @@ static void *on_new(ThreadId tid, SizeT n)
     return allocate(tid, "operator new", n, VG_(clo_alignment), False);
 }
 
-static void *on_calloc(ThreadId tid, SizeT n, SizeT each)
+void *jm_malloc_calloc(ThreadId tid, SizeT n, SizeT each)
 {
     if (each && n > ~(SizeT)0 / each) {
         jm_heap_refused();
         return NULL;
     }
     return allocate(tid, "calloc", n * each, VG_(clo_alignment), True);
-}
-
-static void on_free(ThreadId tid, void *p)
-{
-    release(tid, p);
 }
 
 // Shrinks a block in place, as the C library does; the rest becomes free memory. libcoregrind exports it in every
@@ -142,7 +137,7 @@ static void *on_realloc(ThreadId tid, void *p, SizeT bytes)
     }
     // As in the C library. Older cores call free themselves.
     if (bytes == 0) {
-        release(tid, p);
+        on_free(tid, p);
         return NULL;
     }
     if ((SSizeT)bytes < 0) {
@@ -178,43 +173,29 @@ static SizeT on_usable_size(ThreadId tid, void *p)
 }
 
 #if defined(HAVE_VG_MEMALIGN_ORIG_ALIGN)
-static void *on_memalign(ThreadId tid, SizeT align, SizeT orig_align, SizeT n)
-{
-    return allocate(tid, "memalign", n, align, False);
-}
+#define ORIG_ALIGN , SizeT orig_align
 #else
-static void *on_memalign(ThreadId tid, SizeT align, SizeT n)
-{
-    return allocate(tid, "memalign", n, align, False);
-}
+#define ORIG_ALIGN
 #endif
 
-#if defined(HAVE_VG_MEMALIGN_ORIG_ALIGN)
-static void *on_new_aligned(ThreadId tid, SizeT n, SizeT align, SizeT orig_align)
+static void *on_memalign(ThreadId tid, SizeT align ORIG_ALIGN, SizeT n)
+{
+    return allocate(tid, "memalign", n, align, False);
+}
+
+#if defined(HAVE_VG_MEMALIGN_ORIG_ALIGN) || defined(HAVE_VG_ALIGNED_NEW)
+static void *on_new_aligned(ThreadId tid, SizeT n, SizeT align ORIG_ALIGN)
 {
     return allocate(tid, "operator new", n, align, False);
 }
+
 static void on_delete_aligned(ThreadId tid, void *p, SizeT align)
 {
-    release(tid, p);
-}
-#elif defined(HAVE_VG_ALIGNED_NEW)
-static void *on_new_aligned(ThreadId tid, SizeT n, SizeT align)
-{
-    return allocate(tid, "operator new", n, align, False);
-}
-static void on_delete_aligned(ThreadId tid, void *p, SizeT align)
-{
-    release(tid, p);
+    on_free(tid, p);
 }
 #endif
 
 // ---- for the preload library ---------------------------------------------------------------------------------
-
-void *jm_malloc_calloc(ThreadId tid, SizeT n, SizeT each)
-{
-    return on_calloc(tid, n, each);
-}
 
 void *jm_malloc_pvalloc(ThreadId tid, SizeT bytes)
 {
@@ -259,10 +240,11 @@ void jm_malloc_init(void)
     jm_slab_init();
 #if defined(HAVE_VG_MEMALIGN_ORIG_ALIGN) || defined(HAVE_VG_ALIGNED_NEW)
     VG_(needs_malloc_replacement)
-    (on_malloc, on_new, on_new_aligned, on_new, on_new_aligned, on_memalign, on_calloc, on_free, on_free,
+    (on_malloc, on_new, on_new_aligned, on_new, on_new_aligned, on_memalign, jm_malloc_calloc, on_free, on_free,
      on_delete_aligned, on_free, on_delete_aligned, on_realloc, on_usable_size, 0);
 #else
     VG_(needs_malloc_replacement)
-    (on_malloc, on_new, on_new, on_memalign, on_calloc, on_free, on_free, on_free, on_realloc, on_usable_size, 0);
+    (on_malloc, on_new, on_new, on_memalign, jm_malloc_calloc, on_free, on_free, on_free, on_realloc, on_usable_size,
+     0);
 #endif
 }

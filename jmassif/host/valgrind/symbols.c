@@ -77,20 +77,14 @@ void host_frames_at(Addr ip, Bool with_inlined, void (*add)(void *context, const
     host_free(path);
 }
 
-static const HChar *soname_of(const DebugInfo *object)
-{
-    const HChar *soname = object ? VG_(DebugInfo_get_soname)(object) : NULL;
-    return soname;
-}
-
 void host_object_at(Addr ip, const HChar **path, const HChar **soname)
 {
     DiEpoch epoch = VG_(current_DiEpoch)();
-    *path = *soname = NULL;
-    if (VG_(get_objname)(epoch, ip, path))
-        *soname = soname_of(VG_(find_DebugInfo)(epoch, ip));
-    else
+    const Bool is_known = VG_(get_objname)(epoch, ip, path);
+    const DebugInfo *object = is_known ? VG_(find_DebugInfo)(epoch, ip) : NULL;
+    if (!is_known)
         *path = NULL;
+    *soname = object ? VG_(DebugInfo_get_soname)(object) : NULL;
 }
 
 // Search by text address: a mapping may start with the procedure linkage table, which the core does not count as text.
@@ -101,7 +95,7 @@ Bool host_knows_object(Addr start, Addr end, const HChar **soname)
         Addr text = VG_(DebugInfo_get_text_avma)(object);
         if (text < start || text >= end)
             continue;
-        *soname = soname_of(object);
+        *soname = VG_(DebugInfo_get_soname)(object);
         if (*soname && jm_text_equal(*soname, "NONE")) // the core's name for a missing one
             *soname = NULL;
         return True;
