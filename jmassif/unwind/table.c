@@ -7,7 +7,6 @@
 #include "unwind/table.h"
 #include "base/client_memory.h"
 #include "base/libc.h"
-#include "base/text.h"
 #include "host/host.h"
 #include "symbols/elf.h"
 
@@ -38,20 +37,8 @@ static Addr take_encoded(DwarfReader *r, UInt encoding)
     case 0x0c: // sdata8
         value = jm_dwarf_take(r, 8);
         break;
-    case 0x01: // uleb128
-        value = jm_dwarf_take_uleb(r);
-        break;
-    case 0x02: // udata2
-        value = jm_dwarf_take(r, 2);
-        break;
     case 0x03: // udata4
         value = jm_dwarf_take(r, 4);
-        break;
-    case 0x09: // sleb128
-        value = jm_dwarf_take_sleb(r);
-        break;
-    case 0x0a: // sdata2
-        value = (Long)(Short)jm_dwarf_take(r, 2);
         break;
     case 0x0b: // sdata4
         value = (Long)(Int)jm_dwarf_take(r, 4);
@@ -125,9 +112,7 @@ static Bool read_common(Addr address, Common *c)
     if (n == sizeof augmentation || (version != 1 && version != 3 && version != 4))
         return False;
     *c = (Common){.has_augmentation = augmentation[0] == 'z'};
-    if (jm_text_equal(augmentation, "eh")) // GCC before 3
-        jm_dwarf_skip(&r, sizeof(Addr));
-    else if (augmentation[0] && !c->has_augmentation)
+    if (augmentation[0] && !c->has_augmentation)
         return False;
     if (version == 4 && (jm_dwarf_take(&r, 1) != sizeof(Addr) || jm_dwarf_take(&r, 1) != 0)) // no segment selectors
         return False;
@@ -241,9 +226,6 @@ static Bool locate(RowMachine *m, DwarfReader *r, UInt op)
     case 0x15: // val_offset_sf
         set(m, reg, IS_CFA, scaled(jm_dwarf_take_sleb(r), unit));
         return True;
-    case 0x2f: // GNU_negative_offset_extended
-        set(m, reg, AT_CFA, scaled(-jm_dwarf_take_uleb(r), unit));
-        return True;
     default:
         return False;
     }
@@ -255,9 +237,6 @@ static Bool execute(RowMachine *m, DwarfReader *r, UInt op)
     UnwindRow *row = m->row;
     switch (op) {
     case 0x00: // nop
-        return True;
-    case 0x01: // set_loc
-        m->location = take_address(r, m->common->encoding);
         return True;
     case 0x02: // advance_loc1, advance_loc2, advance_loc4
     case 0x03:

@@ -39,7 +39,7 @@ def test_a_handlers_stack_goes_on_in_what_the_signal_interrupted(machine: Machin
 
 @pytest.mark.parametrize("flags", ["-O1", "-O1 -fno-omit-frame-pointer", "-O0"])
 @EACH_MACHINE
-def test_tables_may_say_all_that_dwarf_can(machine: Machine, flags: str) -> None:
+def test_tables_may_say_all_that_is_in_use(machine: Machine, flags: str) -> None:
     recording = recorded(machine, machine.compile(DIRECTORY / "unwind_tables.c", "-fno-builtin", *flags.split()))
     assert stacks(recording) == {
         "allocate by_register main",
