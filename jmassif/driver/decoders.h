@@ -58,6 +58,15 @@ void jm_driver_count(Odd what);
 // Counts a successful ioctl that the decoder does not know, in total and by its number.
 void jm_driver_unknown(const DriverCall *call, UInt command);
 
+// The first row of a table for which the expression holds; NULL if there is none.
+#define JM_ROW(table, row, is_wanted)                                                                                  \
+    ({                                                                                                                 \
+        const __typeof__((table)[0]) *row = (table), *const end_ = row + sizeof(table) / sizeof(table)[0];             \
+        while (row < end_ && !(is_wanted))                                                                             \
+            row++;                                                                                                     \
+        row < end_ ? row : NULL;                                                                                       \
+    })
+
 // ---- the decoders --------------------------------------------------------------------------------------------
 
 // /dev/nvmap, which allocates Tegra's memory, and its buffers.

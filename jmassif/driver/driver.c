@@ -78,33 +78,21 @@ static const Device devices[] = {
     {"/dev/nvidia-uvm", FILE_UVM},
 };
 
-static Bool find_device(const HChar *path, FileType *type)
-{
-    for (UInt i = 0; i < sizeof devices / sizeof devices[0]; i++) {
-        if (jm_text_matches(devices[i].path, path)) {
-            *type = devices[i].type;
-            return True;
-        }
-    }
-    return False;
-}
-
 // Recognises a device by the path that was opened, or by the path that a symbolic link led to.
 static void device_opened(ThreadId tid, Addr path_address, UWord fd)
 {
     HChar path[64], link[32];
-    FileType type;
     if (!jm_read_string(path_address, path, sizeof path))
         return;
-    Bool is_device = find_device(path, &type);
-    if (!is_device && (strncmp(path, "/dev/", 5) == 0 || strstr(path, "nv") != NULL)) {
+    const Device *device = JM_ROW(devices, d, jm_text_matches(d->path, path));
+    if (!device && (strncmp(path, "/dev/", 5) == 0 || strstr(path, "nv") != NULL)) {
         jm_format(link, sizeof link, "/proc/self/fd/%lu", fd);
         SSizeT n = jm_read_link(link, path, sizeof path - 1);
         path[n > 0 ? n : 0] = 0;
-        is_device = find_device(path, &type);
+        device = JM_ROW(devices, d, jm_text_matches(d->path, path));
     }
-    if (is_device)
-        jm_driver_fd_set(tid, fd, jm_driver_file_new(type));
+    if (device)
+        jm_driver_fd_set(tid, fd, jm_driver_file_new(device->type));
 }
 
 // ---- structures of ioctls ------------------------------------------------------------------------------------

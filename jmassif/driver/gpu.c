@@ -108,23 +108,15 @@ void jm_gpu_space_ended(ThreadId tid, DriverFile *space)
 
 static Bool is_harmless(UInt number)
 {
-    for (UInt i = 0; i < sizeof commands / sizeof commands[0]; i++)
-        if ((commands[i].number & 0xffff) == (number & 0xffff))
-            return False;
-    for (UInt i = 0; i < sizeof known / sizeof known[0]; i++)
-        if (known[i].magic == (number >> 8 & 0xff))
-            return (number & 0xff) <= known[i].last;
-    return False;
+    return !JM_ROW(commands, c, (c->number & 0xffff) == (number & 0xffff)) &&
+           JM_ROW(known, k, k->magic == (number >> 8 & 0xff) && (number & 0xff) <= k->last);
 }
 
 void jm_gpu_after(ThreadId tid, DriverCall *call, Long result)
 {
     if (jm_is_error(result))
         return;
-    const GpuCommand *command = NULL;
-    for (UInt i = 0; i < sizeof commands / sizeof commands[0]; i++)
-        if (commands[i].number == call->command)
-            command = &commands[i];
+    const GpuCommand *command = JM_ROW(commands, c, c->number == call->command);
     if (!command) {
         if (!is_harmless(call->command))
             jm_driver_unknown(call, call->command);

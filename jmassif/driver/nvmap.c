@@ -297,17 +297,9 @@ void jm_buffer_ended(ThreadId tid, DriverFile *buffer)
         jm_driver_memory_end(tid, buffer->memory);
 }
 
-static const NvmapCommand *find_command(UInt number)
-{
-    for (UInt i = 0; i < sizeof commands / sizeof commands[0]; i++)
-        if (commands[i].number == number)
-            return &commands[i];
-    return NULL;
-}
-
 void jm_nvmap_before(ThreadId tid, DriverCall *call)
 {
-    const NvmapCommand *command = find_command(call->command);
+    const NvmapCommand *command = JM_ROW(commands, c, c->number == call->command);
     if (!command || command->action != FREE)
         return;
     // The argument is the handle itself.
@@ -349,14 +341,6 @@ static void failed(ThreadId tid, const NvmapCommand *command, const DriverCall *
     const DriverFile *buffer = buffer_of(call->file, jm_driver_in32(call, command->handle));
     if (buffer)
         jm_exhaustion_failed(tid, "NVMAP_IOC_ALLOC", ENOMEM, KIND_DRIVER, buffer->bytes);
-}
-
-static Bool is_harmless(UInt number)
-{
-    for (UInt i = 0; i < sizeof harmless / sizeof harmless[0]; i++)
-        if (harmless[i] == number)
-            return True;
-    return False;
 }
 
 static void succeeded(ThreadId tid, const NvmapCommand *command, DriverCall *call)
@@ -403,7 +387,7 @@ static void succeeded(ThreadId tid, const NvmapCommand *command, DriverCall *cal
 
 void jm_nvmap_after(ThreadId tid, DriverCall *call, Long result)
 {
-    const NvmapCommand *command = find_command(call->command);
+    const NvmapCommand *command = JM_ROW(commands, c, c->number == call->command);
     if (command && command->action == FREE) {
         freed(tid, call, result);
         return;
@@ -415,7 +399,7 @@ void jm_nvmap_after(ThreadId tid, DriverCall *call, Long result)
     }
     if (command)
         succeeded(tid, command, call);
-    else if (!is_harmless(call->command))
+    else if (!JM_ROW(harmless, h, *h == call->command))
         jm_driver_unknown(call, call->command);
 }
 

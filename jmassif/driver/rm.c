@@ -20,11 +20,12 @@
 // ---- memory classes ------------------------------------------------------------------------------------------
 
 // Classes of the public headers class/cl*.h.
-static const struct {
+typedef struct {
     UInt class;
     Kind kind;
     Bool is_sized; // its parameters have the size, at the offset of NV_MEMORY_ALLOCATION_PARAMS
-} memory_classes[] = {
+} MemoryClass;
+static const MemoryClass memory_classes[] = {
     {0x3e, KIND_DRIVER_HOST, True},                                  // system memory
     {0x3f, KIND_DRIVER, True},                                       // GPU memory
     {0x40, KIND_DRIVER, True},       {0x42, KIND_DRIVER_HOST, True}, // memory of another node
@@ -128,14 +129,11 @@ static void commit_memory(ThreadId tid, RmObject *object, Kind kind, ULong bytes
 static void object_made(ThreadId tid, UInt client, UInt parent, UInt handle, UInt class, Bool is_sized, ULong bytes)
 {
     RmObject *object = new_object(tid, client, parent, handle, class);
-    for (UInt i = 0; i < sizeof memory_classes / sizeof memory_classes[0]; i++) {
-        if (memory_classes[i].class != class)
-            continue;
-        if (is_sized && memory_classes[i].is_sized)
-            commit_memory(tid, object, memory_classes[i].kind, bytes);
-        else
-            n_unsized++;
-    }
+    const MemoryClass *memory = JM_ROW(memory_classes, m, m->class == class);
+    if (memory && memory->is_sized && is_sized)
+        commit_memory(tid, object, memory->kind, bytes);
+    else
+        n_unsized += memory != NULL;
 }
 
 static RmObject *client_of(const DriverFile *file)
@@ -183,14 +181,6 @@ static void set_version(const HChar *text)
 static const UChar harmless[] = {0x2a, 0x32, 0x33, 0x35, 0x37, 0x38, 0x39, 0x41, 0x4d, 0x4f, 0x52,
                                  0x54, 0x56, 0x57, 0x58, 0x59, 0x5c, 0x5e, 0x5f, 200,  201,  206,
                                  207,  209,  212,  213,  214,  215,  216,  217,  218};
-
-static Bool is_harmless(UInt nr)
-{
-    for (UInt i = 0; i < sizeof harmless / sizeof harmless[0]; i++)
-        if (harmless[i] == nr)
-            return True;
-    return False;
-}
 
 // The ioctl's number as if unwrapped: both directions, size, magic letter, escape (linux/ioctl.h).
 static UInt command_of(const DriverCall *call, UInt nr)
@@ -279,13 +269,14 @@ static void memory_mapped(ThreadId tid, const DriverCall *call)
 
 // Effects of escapes, and the offset of the status by the size of the structure (nvos.h). The first row that matches
 // holds; `to` 0: all branches.
-static const struct {
+typedef struct {
     UChar nr;
     UChar bytes;
     UChar status;
     UShort from, to; // branches, inclusive
     void (*effect)(ThreadId tid, const DriverCall *call);
-} escapes[] = {
+} Escape;
+static const Escape escapes[] = {
     {FREE, 16, 12, 0, 0, object_freed},
     {ALLOC, 32, 24, 1, 534, object_allocated},
     {ALLOC, 32, 28, 0, 0, object_allocated},
@@ -330,15 +321,11 @@ void jm_rm_after(ThreadId tid, DriverCall *call, Long result)
         set_version(text);
         return;
     }
-    for (UInt i = 0; i < sizeof escapes / sizeof escapes[0]; i++) {
-        if (escapes[i].nr != nr || escapes[i].bytes != call->n_bytes ||
-            (escapes[i].to && (version < escapes[i].from || version > escapes[i].to)))
-            continue;
-        if (jm_driver_out32(call, escapes[i].status) == 0)
-            escapes[i].effect(tid, call);
-        return;
-    }
-    if (!is_harmless(nr))
+    const Escape *escape = JM_ROW(
+        escapes, e, e->nr == nr && e->bytes == call->n_bytes && (!e->to || (version >= e->from && version <= e->to)));
+    if (escape && jm_driver_out32(call, escape->status) == 0)
+        escape->effect(tid, call);
+    if (!escape && !JM_ROW(harmless, h, *h == nr))
         jm_driver_unknown(call, command_of(call, nr)); // or its structure has an unknown size
 }
 
@@ -397,14 +384,16 @@ void jm_uvm_ended(ThreadId tid, DriverFile *file)
 }
 
 // Offsets of the status (uvm_ioctl.h): structures hold 32 GPUs up to branch 545, and 256 from 550 on.
-static const struct {
+typedef struct {
     UInt command;
     UShort status[2];
-} uvm_statuses[] = {{UVM_MAP_EXTERNAL, {1196, 9260}},
-                    {UVM_FREE, {16, 16}},
-                    {UVM_UNMAP_EXTERNAL, {0, 0}}, // ignored: a range that cannot be unmapped is not mapped
-                    {UVM_SEMAPHORE_POOL, {1176, 9240}},
-                    {UVM_CREATE_EXTERNAL, {16, 16}}};
+} UvmStatus;
+static const UvmStatus uvm_statuses[] = {
+    {UVM_MAP_EXTERNAL, {1196, 9260}},
+    {UVM_FREE, {16, 16}},
+    {UVM_UNMAP_EXTERNAL, {0, 0}}, // ignored: a range that cannot be unmapped is not mapped
+    {UVM_SEMAPHORE_POOL, {1176, 9240}},
+    {UVM_CREATE_EXTERNAL, {16, 16}}};
 
 // The last number in the headers up to 595. The numbers up to it that are not decoded commit only memory that the API
 // reports.
@@ -412,31 +401,21 @@ static const struct {
 #define UVM_INITIALIZE   0x30000001
 #define UVM_DEINITIALIZE 0x30000002
 
-static Bool uvm_is_known(UInt command)
-{
-    return command <= UVM_LAST || command == UVM_INITIALIZE || command == UVM_DEINITIALIZE;
-}
-
 static Bool uvm_has_succeeded(const DriverCall *call, Bool has_256)
 {
-    UInt status = 0;
-    for (UInt i = 0; i < sizeof uvm_statuses / sizeof uvm_statuses[0]; i++) {
-        UInt at = uvm_statuses[i].status[has_256];
-        if (uvm_statuses[i].command != call->command)
-            continue;
-        if (call->command == UVM_FREE && version >= 590)
-            at = 8;
-        return !at || (jm_read_uint(call->argument + at, &status) && status == 0);
-    }
-    return False;
+    const UvmStatus *row = JM_ROW(uvm_statuses, s, s->command == call->command);
+    UInt status, at = !row ? 0 : call->command == UVM_FREE && version >= 590 ? 8 : row->status[has_256];
+    return row && (!at || (jm_read_uint(call->argument + at, &status) && status == 0));
 }
 
 void jm_uvm_after(ThreadId tid, DriverCall *call, Long result)
 {
     Bool has_256 = version >= 550;
-    if (!jm_is_error(result) && !uvm_is_known(call->command))
+    if (jm_is_error(result))
+        return;
+    if (call->command > UVM_LAST && call->command != UVM_INITIALIZE && call->command != UVM_DEINITIALIZE)
         jm_driver_unknown(call, call->command);
-    if (jm_is_error(result) || !uvm_has_succeeded(call, has_256))
+    if (!uvm_has_succeeded(call, has_256))
         return;
     Unified *u = unified_of(call->file);
     Addr base = jm_driver_in64(call, 0);
