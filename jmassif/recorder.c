@@ -43,7 +43,6 @@
 #include "symbols/file_pages.h"
 #include "symbols/source.h"
 #include "symbols/symbol.h"
-#include "tensors/roles.h"
 #include "tensors/tensor.h"
 #include "trace/trace.h"
 #include "unwind/step.h"

@@ -14,7 +14,9 @@
 #include "cuda/query.h"
 #include "device/blocks.h"
 #include "events/exhaustion.h"
+#include "stack/stack.h"
 #include "tensors/tensor.h"
+#include "trace/trace.h"
 
 static ULong n_unknown_frees;
 static ULong n_refused;
@@ -594,17 +596,13 @@ void jm_calls_refuse(void)
     n_refused++;
 }
 
-ULong jm_calls_n_refused(void)
+void jm_calls_write_counters(void)
 {
-    return n_refused;
-}
-
-ULong jm_calls_n_unknown_frees(void)
-{
-    return n_unknown_frees;
-}
-
-ULong jm_calls_reserved_addresses(void)
-{
-    return reserved_addresses;
+    static ULong registered, reserved;
+    jm_trace_nonzero("cuda-free-of-unknown-pointer", n_unknown_frees);
+    jm_trace_nonzero("cuda-block-ended-unseen", jm_device_blocks_n_stale());
+    jm_trace_nonzero("stack-completed-from-api-call", jm_stack_n_completed());
+    jm_trace_nonzero("cuda-report-refused", n_refused);
+    jm_trace_changed("host-registered-bytes", jm_device_registered_bytes(), &registered);
+    jm_trace_changed("cuda-address-space-reserved-bytes", reserved_addresses, &reserved);
 }

@@ -41,9 +41,7 @@ Bool jm_calls_is_capturing(void);
 
 // Counts an invalid request, or a size that no device has.
 void jm_calls_refuse(void);
-ULong jm_calls_n_refused(void);
 
-ULong jm_calls_n_unknown_frees(void);    // frees of pointers and handles without a block
-ULong jm_calls_reserved_addresses(void); // bytes of address space, live
+void jm_calls_write_counters(void);
 
 #endif

@@ -21,7 +21,6 @@
 #include "host/host.h"
 #include "ledger/live_tensors.h"
 #include "machine/manifest.h"
-#include "stack/stack.h"
 #include "symbols/elf.h"
 #include "trace/trace.h"
 
@@ -270,16 +269,8 @@ Bool jm_cuda_handle_request(ThreadId tid, UWord *args, UWord *result)
     }
 }
 
-// ---- counters ------------------------------------------------------------------------------------------------
-
 void jm_cuda_write_counters(void)
 {
-    static ULong registered, reserved;
     write_failures();
-    jm_trace_nonzero("cuda-free-of-unknown-pointer", jm_calls_n_unknown_frees());
-    jm_trace_nonzero("cuda-block-ended-unseen", jm_device_blocks_n_stale());
-    jm_trace_nonzero("stack-completed-from-api-call", jm_stack_n_completed());
-    jm_trace_nonzero("cuda-report-refused", jm_calls_n_refused());
-    jm_trace_changed("host-registered-bytes", jm_device_registered_bytes(), &registered);
-    jm_trace_changed("cuda-address-space-reserved-bytes", jm_calls_reserved_addresses(), &reserved);
+    jm_calls_write_counters();
 }

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// Roles of tensors from Python's objects; see roles.h. A stack cannot show that a tensor becomes a parameter a moment
+// Roles of tensors from Python's objects; see tensor.h. A stack cannot show that a tensor becomes a parameter a moment
 // later, and no function that could be wrapped is called when a module registers a buffer. PyTorch's objects show both.
 // A walk over all objects of Python's garbage collector finds modules, optimizers and tensors in milliseconds, because
 // it runs natively and reads a few words of each. Rules for stacks still decide in programs without Python, between two
 // walks, and for tensors that die between them.
 
-#include "tensors/roles.h"
+#include "tensors/tensor.h"
 #include "base/client_memory.h"
 #include "base/clock.h"
 #include "base/libc.h"

@@ -27,4 +27,19 @@ void jm_tensor_segment_ended(struct DeviceBlock *segment);
 
 void jm_tensor_write_counters(void);
 
+// ---- roles ---------------------------------------------------------------------------------------------------
+
+// Roles of tensors, observed on PyTorch's own objects: a parameter is registered with a module or given to an
+// optimizer, a gradient is a tensor's .grad, and optimizer state is held by an optimizer.
+//
+// Rules for stacks decide where an object leads to no memory: sparse gradients, parameters of TorchScript modules, and
+// blocks that PyTorch reports without their address (up to 1.9).
+
+// Walks the objects at a mark, a requested snapshot or the program's end. Roles that are not observed are withdrawn.
+void jm_torch_observe_roles(void);
+
+// Walks the objects at other snapshots, if walks have cost little of the run so far. Withdraws no role: an object may
+// get its role later.
+void jm_torch_observe_roles_in_passing(Bool in_full);
+
 #endif

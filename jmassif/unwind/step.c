@@ -380,21 +380,14 @@ static Step by_last_call(Cursor *c)
 
 // ---- all methods ---------------------------------------------------------------------------------------------
 
-static Step by_any_table(Cursor *c)
-{
-    static Step (*const ways[])(Cursor * c) = {by_table, by_signal, by_core};
-    for (UInt i = 0; i < sizeof ways / sizeof ways[0]; i++) {
-        Step step = ways[i](c);
-        if (step != NO_FRAME)
-            return step;
-    }
-    return NO_FRAME;
-}
-
 Step jm_unwind_step(Cursor *c)
 {
     c->saved_at = 0;
-    Step step = c->has_no_table ? by_signal(c) : by_any_table(c);
+    Step step = c->has_no_table ? NO_FRAME : by_table(c);
+    if (step == NO_FRAME)
+        step = by_signal(c);
+    if (step == NO_FRAME && !c->has_no_table)
+        step = by_core(c);
     if (step != NO_FRAME)
         return step;
     // No call precedes the return address: it was written by hand, as on a coroutine's new stack.
