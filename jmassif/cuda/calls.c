@@ -20,7 +20,6 @@
 
 static ULong n_unknown_frees;
 static ULong n_refused;
-static ULong reserved_addresses;
 
 // ---- words of a call -----------------------------------------------------------------------------------------
 
@@ -297,18 +296,6 @@ static void free_array(const CudaCall *call)
     close_block(call, SPACE_ARRAY, argument_p(call));
 }
 
-// (address, size, …)
-static void register_host(const CudaCall *call)
-{
-    jm_device_register(call->words[0], call->words[1]);
-    jm_query_block(call, (QuerySubject){.key = call->words[0]});
-}
-
-static void unregister_host(const CudaCall *call)
-{
-    jm_device_unregister(call->words[0]);
-}
-
 // ---- pools ---------------------------------------------------------------------------------------------------
 
 static void make_async(const CudaCall *call)
@@ -336,11 +323,6 @@ static void destroy_pool(const CudaCall *call)
 static void trim_pool(const CudaCall *call)
 {
     jm_query_pool(call, argument_p(call));
-}
-
-static void synchronize(const CudaCall *call)
-{
-    jm_query_caching_pools(call);
 }
 
 // ---- imported memory -----------------------------------------------------------------------------------------
@@ -399,16 +381,6 @@ static UWord handle_behind(UWord handle)
 {
     const Alias *a = jm_array_find(&aliases, &handle, sizeof handle);
     return a ? a->handle : handle;
-}
-
-static void reserve_addresses(const CudaCall *call)
-{
-    reserved_addresses += argument_s(call);
-}
-
-static void free_addresses(const CudaCall *call)
-{
-    reserved_addresses -= argument_s(call) < reserved_addresses ? argument_s(call) : reserved_addresses;
 }
 
 static void make_handle(const CudaCall *call)
@@ -473,12 +445,6 @@ static Array primaries = JM_ARRAY("jm.cuda", Primary);
 static Primary *primary_of(UInt device)
 {
     return jm_array_find_or_add(&primaries, &(Primary){.device = device}, sizeof device);
-}
-
-// From now on the device can be queried for its type.
-static void start_up(const CudaCall *call)
-{
-    jm_query_integrated(call);
 }
 
 static void destroy_context(const CudaCall *call)
@@ -598,11 +564,8 @@ void jm_calls_refuse(void)
 
 void jm_calls_write_counters(void)
 {
-    static ULong registered, reserved;
     jm_trace_nonzero("cuda-free-of-unknown-pointer", n_unknown_frees);
     jm_trace_nonzero("cuda-block-ended-unseen", jm_device_blocks_n_stale());
     jm_trace_nonzero("stack-completed-from-api-call", jm_stack_n_completed());
     jm_trace_nonzero("cuda-report-refused", n_refused);
-    jm_trace_changed("host-registered-bytes", jm_device_registered_bytes(), &registered);
-    jm_trace_changed("cuda-address-space-reserved-bytes", reserved_addresses, &reserved);
 }

@@ -16,7 +16,7 @@
 // Starts a new set of queries for the call's thread.
 void jm_query_begin(const CudaCall *call);
 
-// Subject of queries: a new block, or newly registered host memory.
+// Subject of queries: a new block.
 typedef struct {
     UWord key;
     UWord pool;       // 0: none, or not known

@@ -25,7 +25,7 @@ typedef struct {
 } VmmMapping;
 
 #define TABLE JM_MAP("jm.device_blocks")
-static Map tables[N_SPACES] = {TABLE, TABLE, TABLE, TABLE, TABLE};
+static Map tables[N_SPACES] = {TABLE, TABLE, TABLE, TABLE};
 static Array mappings = JM_ARRAY("jm.mappings", VmmMapping);
 static ULong n_stale;
 
@@ -366,42 +366,9 @@ void jm_device_blocks_close_context(ThreadId tid, UWord context)
             next = jm_map_next(&tables[space], b);
             if (b->context != context || b->kind == KIND_POOL || space == SPACE_VMM)
                 continue;
-            if (space == SPACE_REGISTERED)
-                jm_device_unregister(b->key);
-            else
-                jm_device_block_close(tid, b);
+            jm_device_block_close(tid, b);
         }
     }
-}
-
-// ---- registered host memory ----------------------------------------------------------------------------------
-
-static ULong registered_bytes;
-
-void jm_device_register(Addr address, ULong bytes)
-{
-    if (jm_device_block_find(SPACE_REGISTERED, address))
-        return;
-    DeviceBlock *b = host_alloc_zeroed("jm.device_blocks", 1, sizeof *b);
-    b->key = address;
-    b->space = SPACE_REGISTERED;
-    b->bytes = bytes;
-    jm_map_add(&tables[SPACE_REGISTERED], b);
-    registered_bytes += bytes;
-}
-
-void jm_device_unregister(Addr address)
-{
-    DeviceBlock *b = jm_map_remove(&tables[SPACE_REGISTERED], address);
-    if (!b)
-        return;
-    registered_bytes -= b->bytes;
-    host_free(b);
-}
-
-ULong jm_device_registered_bytes(void)
-{
-    return registered_bytes;
 }
 
 // ---- mappings ------------------------------------------------------------------------------------------------
@@ -479,7 +446,7 @@ void jm_device_tell_reserves(UInt event)
 
 void jm_device_blocks_after_fork_in_child(void)
 {
-    for (Space space = 0; space < SPACE_REGISTERED; space++) {
+    for (Space space = 0; space < N_SPACES; space++) {
         for (DeviceBlock *b = jm_map_next(&tables[space], NULL), *next; b; b = next) {
             next = jm_map_next(&tables[space], b);
             if (b->kind != KIND_PINNED || b->made)

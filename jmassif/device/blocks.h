@@ -11,9 +11,8 @@
 #include "host/types.h"
 #include "ledger/ledger.h"
 
-// Pointers and each type of handle may have equal numbers, so each has its own table. Registered memory is the
-// program's own, allocated before: it has no account and only its sum is reported.
-typedef enum { SPACE_POINTER, SPACE_ARRAY, SPACE_VMM, SPACE_EXTERNAL, SPACE_REGISTERED, N_SPACES } Space;
+// Pointers and each type of handle may have equal numbers, so each has its own table.
+typedef enum { SPACE_POINTER, SPACE_ARRAY, SPACE_VMM, SPACE_EXTERNAL, N_SPACES } Space;
 
 typedef struct DeviceBlock {
     struct DeviceBlock *next; // MapNode
@@ -42,15 +41,9 @@ void jm_device_block_grow(ThreadId tid, DeviceBlock *block, ULong bytes);
 
 DeviceBlock *jm_device_block_find(Space space, UWord key);
 
-// Closes every block of the context, and drops its registered host memory. Pools and cuMemCreate'd memory belong to the
+// Closes every block of the context. Pools and cuMemCreate'd memory belong to the
 // device and survive.
 void jm_device_blocks_close_context(ThreadId tid, UWord context);
-
-// Host memory that the program registers with the driver. Registering the same address again (a runtime call over a
-// driver call) counts once.
-void jm_device_register(Addr address, ULong bytes);
-void jm_device_unregister(Addr address);
-ULong jm_device_registered_bytes(void);
 
 // Mappings of cuMemCreate'd memory.
 void jm_device_map(ThreadId tid, Addr address, ULong bytes, UWord handle);

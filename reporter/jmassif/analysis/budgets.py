@@ -64,10 +64,10 @@ def largest(now: Places, before: Optional[Places]) -> List[Culprit]:
 
 # Counters of the recorder; docs/jmassif.1 says what they mean.
 COUNTERS = tuple(
-    """absurd-block-announced cuda-address-space-reserved-bytes cuda-alloc-retries cuda-block-ended-unseen
+    """absurd-block-announced cuda-alloc-retries cuda-block-ended-unseen
     cuda-free-of-unknown-pointer cuda-report-refused driver-address-spaces driver-block-without-memory
     driver-channels driver-objects-without-size driver-rm-channels framework-out-of-memory
-    free-of-unknown-pointer heap-allocation-failed host-registered-bytes out-of-memory python-frame-cut
+    free-of-unknown-pointer heap-allocation-failed out-of-memory python-frame-cut
     python-frame-unreadable python-stack-not-interleaved realloc-of-unknown-pointer regions-left-out
     stack-completed-from-api-call tensor-allocated-differs tensor-free-unknown tensor-reserved-differs
     tensor-without-segment""".split()
