@@ -356,10 +356,8 @@ Begun jm_native_thread_starts(Start *start, Addr link)
     NativeRegisters registers;
     NATIVE_REGISTERS(&registers);
     start->registers = &registers;
-    start->thread->is_recording = True;
-    jm_native_lock();
-    jm_native_on_own_stack(thread_begins, start);
-    jm_native_end();
+    if (jm_native_begin_newcomer(thread_begins, start))
+        jm_native_end();
     return begun;
 }
 
@@ -405,18 +403,24 @@ static void forks(void *job)
     event_before_fork();
 }
 
+static Bool is_forking; // the lock is held until after it
+
 static void before_fork(void)
 {
     NativeRegisters registers;
     NATIVE_REGISTERS(&registers);
-    if (jm_native_begin(&registers))
-        jm_native_on_own_stack(forks, NULL); // the lock is held until after
+    if (!jm_native_begin(&registers))
+        return; // ended, or in a signal handler that has interrupted the recorder
+    is_forking = True;
+    jm_native_on_own_stack(forks, NULL);
 }
 
 static void after_fork_in_parent(void)
 {
-    if (jm_native_thread && jm_native_thread->is_recording)
-        jm_native_end();
+    if (!is_forking || !jm_native_thread || !jm_native_thread->is_recording)
+        return;
+    is_forking = False;
+    jm_native_end();
 }
 
 static void is_child(void *job)
@@ -428,13 +432,16 @@ static void is_child(void *job)
 
 static void after_fork_in_child(void)
 {
-    if (!jm_native_thread || !jm_native_thread->is_recording)
+    if (!is_forking || !jm_native_thread || !jm_native_thread->is_recording)
         return;
+    is_forking = False;
+    jm_native_state = NATIVE_RECORDS;
     NativeRegisters registers;
     NATIVE_REGISTERS(&registers);
     jm_native_process_forked();
     jm_native_fork_in_child();
     jm_native_thread->registers = &registers;
+    jm_native_thread->sp = registers.word[JM_REG_SP];
     jm_native_on_own_stack(is_child, NULL);
     jm_native_end();
 }

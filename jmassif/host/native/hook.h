@@ -43,7 +43,14 @@ typedef struct {
     Int kernel_id;
     Bool is_recording;                // holds the lock: its other calls are not recorded
     const NativeRegisters *registers; // of the hook, while it is recording
-    SizeT bytes_of_new;               // of an aligned operator new that is about to call malloc's kin
+    Addr sp;                          // theirs
+    Bool is_masked;                   // signals are blocked until it leaves the recorder; `mask` is that of before
+    UInt n_kept;                      // signals that came meanwhile; the mask holds then, too
+    struct {
+        UWord word[16]; // a siginfo_t
+    } kept[4];
+    ULong mask;
+    SizeT bytes_of_new; // of an aligned operator new that is about to call malloc's kin
 } NativeThread;
 
 // NULL until the thread's first event.

@@ -63,7 +63,7 @@ __attribute__((noreturn)) static void keep(void)
     jm_kernel_call(__NR_prctl, PR_SET_NAME, (UWord) "jmassif", 0, 0, 0);
     const Int own = jm_process_id();
     while (is_wanted(own) && is_kept()) {
-        jm_native_lock();
+        jm_native_lock(own);
         if (is_wanted(own))
             jm_snapshot_idle();
         jm_native_unlock();

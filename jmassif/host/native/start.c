@@ -336,11 +336,11 @@ static __attribute__((constructor(101))) void start(Int argc, HChar **argv, HCha
     }
     NativeRegisters registers;
     NATIVE_REGISTERS(&registers);
-    jm_native_lock();
+    jm_native_lock(jm_thread_id());
     jm_native_own_stack_start();
+    jm_native_state_start();
     event_started();
     NativeThread *main_thread = jm_native_new_thread();
-    main_thread->is_recording = True;
     jm_native_mappings_start();
     jm_native_thread_begins(main_thread, &registers);
     jm_native_watch_process();

@@ -9,14 +9,18 @@
 #include "host/native/thread.h"
 #include "base/kernel.h"
 #include "base/libc.h"
+#include "base/text.h"
 #include "host/events.h"
 #include "host/host.h"
 #include "host/native/mappings.h"
 #include "host/native/pending.h"
+#include "host/native/signals.h"
 
 #include <asm/unistd.h>
 #include <errno.h>
 #include <linux/futex.h>
+#include <linux/wait.h>
+#include <signal.h>
 
 __thread NativeThread *jm_native_thread;
 
@@ -27,32 +31,99 @@ static NativeThread threads[MAX_THREADS + 1]; // by id
 static UInt n_used = 1;                       // ids given so far, and HOST_NO_THREAD
 static NativeThread *running;                 // holds the lock
 
-NativeState jm_native_state;
+NativeStatePage jm_native_state_page;
 void (*jm_native_at_event)(void);
 ULong jm_native_n_missed;
+
+#define MADV_WIPEONFORK 18 // since Linux 4.14
+
+void jm_native_state_start(void)
+{
+    jm_kernel_call(__NR_madvise, (UWord)&jm_native_state_page, sizeof jm_native_state_page, MADV_WIPEONFORK, 0, 0);
+}
 
 // ---- the lock ------------------------------------------------------------------------------------------------
 
 // 0 free, 1 held, 2 held and waited for (Drepper, "Futexes are tricky").
 static Int lock;
+static Int holder; // its id by the kernel
+
+// A thread has left the recorder by longjmp out of a signal handler, or by its end. What it changed is half done.
+static void stop_for_good(void)
+{
+    if (__atomic_exchange_n(&jm_native_state, NATIVE_HAS_ENDED, __ATOMIC_ACQ_REL) == NATIVE_RECORDS)
+        jm_message("jmassif: a thread has left the recorder by a jump or by its end: the recording ends here\n");
+    jm_native_unlock();
+}
+
+// A thread that has ended alone, or the keeper, which somebody has killed.
+static void look_after_holder(void)
+{
+    Int id = __atomic_load_n(&holder, __ATOMIC_RELAXED);
+    const Bool has_gone = id && (jm_kernel_call(__NR_tkill, id, 0, 0, 0, 0) == -ESRCH ||
+                                 jm_kernel_call(__NR_wait4, id, 0, WNOHANG | __WALL, 0, 0) == id);
+    if (has_gone && id == __atomic_load_n(&holder, __ATOMIC_RELAXED))
+        stop_for_good();
+}
 
 #define SPINS 100
 
-void jm_native_lock(void)
+void jm_native_lock(Int kernel_id)
 {
+    static const struct {
+        Long seconds, nanoseconds;
+    } patience = {1, 0};
     for (UInt i = 0; i < SPINS; i++) {
         Int expected = 0;
-        if (__atomic_compare_exchange_n(&lock, &expected, 1, False, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+        if (__atomic_compare_exchange_n(&lock, &expected, 1, False, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) {
+            __atomic_store_n(&holder, kernel_id, __ATOMIC_RELAXED);
             return;
+        }
     }
     while (__atomic_exchange_n(&lock, 2, __ATOMIC_ACQUIRE) != 0)
-        jm_kernel_call(__NR_futex, (UWord)&lock, FUTEX_WAIT_PRIVATE, 2, 0, 0);
+        if (jm_kernel_call(__NR_futex, (UWord)&lock, FUTEX_WAIT_PRIVATE, 2, (UWord)&patience, 0) == -ETIMEDOUT)
+            look_after_holder();
+    __atomic_store_n(&holder, kernel_id, __ATOMIC_RELAXED);
 }
 
 void jm_native_unlock(void)
 {
+    __atomic_store_n(&holder, 0, __ATOMIC_RELAXED);
     if (__atomic_exchange_n(&lock, 0, __ATOMIC_RELEASE) == 2)
         jm_kernel_call(__NR_futex, (UWord)&lock, FUTEX_WAKE_PRIVATE, 1, 0, 0);
+}
+
+typedef struct {
+    Addr start;
+    Int flags;
+    SizeT bytes;
+} SignalStack;
+
+// Return whether the hook in which this thread entered the recorder cannot be below it on the stack, or has been
+// overwritten.
+static Bool has_left(const NativeThread *t, Addr sp)
+{
+    const NativeRegisters *r = t->registers;
+    SignalStack other = {0, SS_DISABLE, 0};
+    if (!r)
+        return False;
+    jm_kernel_call(__NR_sigaltstack, 0, (UWord)&other, 0, 0, 0);
+    const Bool was_on_other = (Addr)r - other.start < other.bytes, is_on_other = (other.flags & SS_ONSTACK) != 0;
+    if (was_on_other == is_on_other && sp > t->sp)
+        return True;
+    if (was_on_other != is_on_other)
+        return was_on_other;
+    return jm_kernel_can_read((Addr)r) && r->word[JM_REG_SP] != t->sp;
+}
+
+// A thread that seems to be in the recorder calls a hook. Return whether it has left without an end.
+static Bool is_outside(const NativeThread *t, Addr sp)
+{
+    if (!has_left(t, sp))
+        return False;
+    if (__atomic_load_n(&holder, __ATOMIC_RELAXED) == t->kernel_id)
+        stop_for_good();
+    return True;
 }
 
 // ---- threads -------------------------------------------------------------------------------------------------
@@ -105,8 +176,10 @@ void jm_native_thread_begins(NativeThread *t, const NativeRegisters *registers)
             threads[id].kernel_id = 0;
             event_thread_ended(id);
         }
+    t->sp = registers->word[JM_REG_SP];
     t->registers = registers;
     running = t;
+    t->is_recording = True;
     jm_native_thread = t;
     event_thread_began(t->id);
 }
@@ -151,9 +224,7 @@ __asm__(".text\n.globl jm_native_on_own_stack\n.hidden jm_native_on_own_stack\n"
 // A thread that no hook has seen begin.
 static void adopt(void *registers)
 {
-    NativeThread *t = jm_native_new_thread();
-    t->is_recording = True;
-    jm_native_thread_begins(t, registers);
+    jm_native_thread_begins(jm_native_new_thread(), registers);
 }
 
 static void report_changes(void *job)
@@ -168,29 +239,46 @@ static void settle(void *registers)
     jm_native_pending_settle((CallPlace){r->word[JM_REG_SP], r->word[JM_REG_FP]});
 }
 
+Bool jm_native_begin_newcomer(void (*begins)(void *job), void *job)
+{
+    ULong mask;
+    jm_native_signals_hold(&mask);
+    jm_native_lock(jm_thread_id());
+    if (jm_native_state == NATIVE_RECORDS)
+        jm_native_on_own_stack(begins, job);
+    NativeThread *t = running = jm_native_thread;
+    if (t) {
+        t->mask = mask;
+        t->is_masked = True;
+        return True;
+    }
+    jm_native_unlock();
+    jm_kernel_call(__NR_rt_sigprocmask, SIG_SETMASK, (UWord)&mask, 0, sizeof mask, 0);
+    return False;
+}
+
 Bool jm_native_begin(const NativeRegisters *registers)
 {
     NativeThread *t = jm_native_thread;
     if (UNLIKELY(jm_native_state != NATIVE_RECORDS))
         return False;
-    if (UNLIKELY(t && t->is_recording)) {
+    if (UNLIKELY(t && t->is_recording) && !is_outside(t, registers->word[JM_REG_SP])) {
         jm_native_n_missed++;
         return False;
     }
-    if (LIKELY(t != NULL))
-        t->is_recording = True;
-    jm_native_lock();
+    if (UNLIKELY(!t))
+        return jm_native_begin_newcomer(adopt, (void *)registers);
+    t->sp = registers->word[JM_REG_SP];
+    t->registers = registers;
+    t->is_recording = True;
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    jm_native_lock(t->kernel_id);
     if (UNLIKELY(jm_native_state != NATIVE_RECORDS)) {
-        jm_native_unlock();
-        if (t)
-            t->is_recording = False;
+        running = t;
+        jm_native_end();
         return False;
     }
-    if (UNLIKELY(!t))
-        jm_native_on_own_stack(adopt, (void *)registers);
-    t = jm_native_thread;
     running = t;
-    t->registers = registers;
     if (UNLIKELY(jm_native_has_changes))
         jm_native_on_own_stack(report_changes, NULL);
     if (UNLIKELY(jm_native_at_event != NULL))
@@ -203,10 +291,13 @@ Bool jm_native_begin(const NativeRegisters *registers)
 void jm_native_end(void)
 {
     NativeThread *t = running;
-    t->registers = NULL;
     running = NULL;
     jm_native_unlock();
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
     t->is_recording = False;
+    t->registers = NULL;
+    if (UNLIKELY(t->n_kept || t->is_masked))
+        jm_native_signals_let_go(t);
 }
 
 void jm_native_fork_in_child(void)
@@ -216,7 +307,10 @@ void jm_native_fork_in_child(void)
         if (&threads[id] != t)
             threads[id] = (NativeThread){.id = id};
     t->kernel_id = jm_thread_id();
-    lock = 1; // nobody waits in the child
+    t->is_masked |= t->n_kept != 0;
+    t->n_kept = 0; // the parent's
+    lock = 1;      // nobody waits in the child
+    holder = t->kernel_id;
 }
 
 // ---- host.h --------------------------------------------------------------------------------------------------

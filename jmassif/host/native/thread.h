@@ -8,7 +8,16 @@
 #include "host/native/hook.h"
 
 typedef enum { NATIVE_NOT_BEGUN, NATIVE_RECORDS, NATIVE_HAS_ENDED } NativeState;
-extern NativeState jm_native_state;
+
+// A page of its own, which is zero in a child by a fork that no hook sees (_Fork, clone): it records nothing.
+typedef union {
+    NativeState state;
+    UChar page[64 << 10];
+} NativeStatePage;
+extern NativeStatePage jm_native_state_page __attribute__((aligned(64 << 10)));
+#define jm_native_state (jm_native_state_page.state)
+
+void jm_native_state_start(void);
 
 // Called at each event if it is set.
 extern void (*jm_native_at_event)(void);
@@ -16,8 +25,11 @@ extern void (*jm_native_at_event)(void);
 // Calls that were not recorded, as their thread was in the recorder already: from signal handlers.
 extern ULong jm_native_n_missed;
 
-void jm_native_lock(void);
+void jm_native_lock(Int kernel_id); // of this thread
 void jm_native_unlock(void);
+
+// Begin an event of a thread that has no record yet; `begins` gives it one. False if nothing is recorded.
+Bool jm_native_begin_newcomer(void (*begins)(void *job), void *job);
 
 void jm_native_own_stack_start(void);
 extern Addr jm_native_stack_end __attribute__((visibility("hidden")));
