@@ -99,6 +99,10 @@ typedef struct {
     const HChar *function; // demangled, without a symbol's version; NULL if it is not known
     const HChar *file;     // source file, as the compiler was given it; NULL
     UInt line;
+    // Of a host that leaves lines and inlined calls to readers of the trace, where the object has line tables: the
+    // address in the object's file, and what tells the file from a later one of the same path. Else 0 and NULL.
+    ULong line_address;
+    const HChar *file_version;
 } HostFrame;
 
 // Call `add` for the function at an instruction; before it, innermost first, for those inlined there if wanted.

@@ -23,6 +23,8 @@ typedef struct {
     UInt line;
     Addr start; // identifies a function without a name; else 0
     HChar type;
+    UInt version;       // of the object's file, a string id, where readers are to find the line; else 0
+    ULong line_address; // then, in that file; else 0
     Ruling ruling;
 } Frame;
 
@@ -67,7 +69,7 @@ static ULong frame_hash_of(UInt id)
 {
     const Frame *f = frame_at(id);
     return jm_hash(((ULong)f->function << 32 | f->object) ^ jm_hash(((ULong)f->file << 32 | f->line) ^ f->start) ^
-                   f->type);
+                   jm_hash(f->line_address) ^ f->type);
 }
 
 static Index frame_index = JM_INDEX("jm.frame", frame_hash_of);
@@ -75,7 +77,7 @@ static Index frame_index = JM_INDEX("jm.frame", frame_hash_of);
 static Bool same_frame(const Frame *a, const Frame *b)
 {
     return a->function == b->function && a->object == b->object && a->file == b->file && a->line == b->line &&
-           a->start == b->start && a->type == b->type;
+           a->start == b->start && a->type == b->type && a->version == b->version && a->line_address == b->line_address;
 }
 
 static Addr unnamed_function(Addr ip)
@@ -86,9 +88,11 @@ static Addr unnamed_function(Addr ip)
 
 // Intern the frame of a function and line. All its addresses share one frame: separate call sites would make many times
 // more stacks that look the same to a user, as an interpreter's loop calls itself from a hundred places of one line.
-static FrameId intern_frame(HChar type, const HChar *function, const HChar *object, const HChar *soname,
-                            const HChar *file, UInt line, Addr ip)
+// While the line is not known, each address has its own.
+static FrameId intern_frame(HChar type, const HostFrame *named, const HChar *object, const HChar *soname, Addr ip)
 {
+    const HChar *function = named->function, *file = named->file;
+    const UInt line = named->line;
     FrameId id = jm_table_add(&frames);
     Frame *fresh = frame_at(id);
     fresh->function = jm_trace_string(function);
@@ -97,16 +101,23 @@ static FrameId intern_frame(HChar type, const HChar *function, const HChar *obje
     fresh->line = line;
     fresh->start = function ? 0 : unnamed_function(ip);
     fresh->type = type;
+    fresh->version = jm_trace_string(named->file_version);
+    fresh->line_address = named->line_address;
     UInt *slot = JM_INDEX_FIND(&frame_index, frame_hash_of(id), known, same_frame(frame_at(known), fresh));
     if (*slot) {
         jm_table_drop_last(&frames);
         return *slot;
     }
     jm_index_put(&frame_index, slot, id);
-    const NamedFrame named = {type, type == 'p' ? file : object, soname, function};
-    fresh->ruling = jm_owner_judge(&named);
+    const NamedFrame judged = {type, type == 'p' ? file : object, soname, function};
+    fresh->ruling = jm_owner_judge(&judged);
     Bool is_own = fresh->ruling.code == CODE_OWN || fresh->ruling.code == CODE_MAIN;
-    jm_trace_frame(id, type, fresh->function, fresh->object, fresh->file, line, fresh->start ? fresh->start : ip);
+    const Addr address = fresh->start ? fresh->start : ip;
+    if (fresh->line_address)
+        jm_trace_frame_without_line(id, type, fresh->function, fresh->object, address, fresh->version,
+                                    fresh->line_address);
+    else
+        jm_trace_frame(id, type, fresh->function, fresh->object, fresh->file, line, address);
     if (type == 'p' && is_own)
         jm_source_seen(file, fresh->file);
     return id;
@@ -137,8 +148,7 @@ static void name_function(void *context, const HostFrame *frame)
     at->is_evaluator = at->is_evaluator || (function && strncmp(function, "_PyEval_EvalFrameDefault", 24) == 0);
     at->is_below_main = at->is_below_main || (function && !frame->is_inlined && host_is_below_main(function));
     if (at->n_frames < MAX_INLINED)
-        n->ids[at->n_frames++] = intern_frame(frame->is_inlined ? 'i' : 'n', function, n->object, n->soname,
-                                              frame->file, frame->line, at->ip);
+        n->ids[at->n_frames++] = intern_frame(frame->is_inlined ? 'i' : 'n', frame, n->object, n->soname, at->ip);
 }
 
 static void symbolise(Location *at, Addr ip)
@@ -196,12 +206,14 @@ const Location *jm_symbol_locate(Addr ip)
 
 FrameId jm_symbol_python_frame(const HChar *function, const HChar *file, UInt line)
 {
-    return intern_frame('p', function, NULL, NULL, file, line, 0);
+    const HostFrame named = {.function = function, .file = file, .line = line};
+    return intern_frame('p', &named, NULL, NULL, 0);
 }
 
 FrameId jm_symbol_mapped_frame(const HChar *path, Bool is_object)
 {
-    return intern_frame('m', is_object ? "mapped" : "mapped-data", path, NULL, NULL, 0, 0);
+    const HostFrame named = {.function = is_object ? "mapped" : "mapped-data"};
+    return intern_frame('m', &named, path, NULL, 0);
 }
 
 // Skip the owner rules: the owner does not depend on the thread.

@@ -39,6 +39,9 @@ void jm_trace_account(UInt id, UInt node, Kind kind, OwnerId owner, const HChar 
 #define jm_trace_group(owner, group)       JM_TRACE_RECORD(GROUP, "nn", JM_TRACE_TEXT(owner), JM_TRACE_TEXT(group))
 #define jm_trace_frame(id, type, function, object, file, line, address)                                                \
     JM_TRACE_RECORD(FRAME, "ucuuuux", id, type, function, object, file, line, address)
+// The frame of an address whose line readers find in a version of the object's file.
+#define jm_trace_frame_without_line(id, type, function, object, address, version, line_address)                        \
+    JM_TRACE_RECORD(FRAME, "ucuuuuxux", id, type, function, object, 0, 0, address, version, line_address)
 // The thread's name from now on.
 #define jm_trace_thread(number, name) JM_TRACE_RECORD(THREAD, "uu", number, name)
 #define jm_trace_source(file, crc32)  JM_TRACE_RECORD(SOURCE, "ux", file, crc32)

@@ -27,6 +27,7 @@
 #define MOST_SECTIONS 1024 // of a file
 #define MOST_SYMBOLS  (16u << 20)
 #define MOST_ID       32 // bytes of a build-id
+#define MOST_VERSION  (16 + 2 * MOST_ID)
 #define MAX_NAME      ((SizeT)1 << 20)
 #define KEPT_BYTES    ((SizeT)8 << 20) // of all indexes; the newest may be larger
 
@@ -59,6 +60,8 @@ typedef struct {
     Addr bias, header;   // only then
     HChar *soname, *debug_path;
     FileStatus debug_status;
+    Bool has_lines;              // or its separate debug file has
+    HChar version[MOST_VERSION]; // what tells it from another file of the same path
     UInt n_code;
     Segment code_at[MOST_CODE];
     ULong text, text_bytes, plt, plt_bytes;
@@ -361,6 +364,18 @@ static SymbolTable table_of(const Elf64_Shdr *sections, UInt n, const Elf64_Shdr
     return (SymbolTable){symbols->sh_offset, n_symbols, strings->sh_offset, strings->sh_size};
 }
 
+// Read the beginning of a section's name, which may be the file's last text. False if there is none.
+static Bool read_name_of(Int fd, const Elf64_Shdr *names, const Elf64_Shdr *section, HChar name[12])
+{
+    if (section->sh_name >= names->sh_size)
+        return False;
+    SizeT left = names->sh_size - section->sh_name, n = left < 12 ? left : 12;
+    memset(name, 0, 12);
+    Bool is_read = read_whole(fd, name, n, names->sh_offset + section->sh_name);
+    name[11] = 0;
+    return is_read;
+}
+
 static void read_sections(Object *o, Int fd, Bool is_debug_file)
 {
     Elf64_Ehdr header;
@@ -380,15 +395,16 @@ static void read_sections(Object *o, Int fd, Bool is_debug_file)
         const Elf64_Shdr *s = &sections[i];
         if (s->sh_type == SHT_SYMTAB && !o->full.n_symbols)
             o->full = table_of(sections, header.e_shnum, s, status.size);
-        if (is_debug_file)
-            continue;
-        if (s->sh_type == SHT_DYNSYM && !o->dynamic.n_symbols)
+        if (s->sh_type == SHT_DYNSYM && !is_debug_file && !o->dynamic.n_symbols)
             o->dynamic = table_of(sections, header.e_shnum, s, status.size);
-        HChar name[8] = "";
-        if (s->sh_type != SHT_PROGBITS || s->sh_name >= names->sh_size ||
-            !read_whole(fd, name, sizeof name - 2, names->sh_offset + s->sh_name))
+        HChar name[sizeof ".debug_line"];
+        if (s->sh_type != SHT_PROGBITS || !read_name_of(fd, names, s, name))
             continue;
-        if (jm_text_equal(name, ".text")) {
+        if (jm_text_equal(name, ".debug_line")) {
+            o->has_lines = True;
+        } else if (is_debug_file) {
+            continue;
+        } else if (jm_text_equal(name, ".text")) {
             o->text = s->sh_addr;
             o->text_bytes = s->sh_size;
         } else if (jm_text_equal(name, ".plt")) {
@@ -399,7 +415,7 @@ static void read_sections(Object *o, Int fd, Bool is_debug_file)
     host_free(sections);
 }
 
-// The separate debug file of a build-id, where distributions install it.
+// The separate debug file of a build-id, where distributions install it: for the symbols and lines that the file lacks.
 static void read_debug_file(Object *o, const BuildId *id)
 {
     HChar path[64 + 2 * MOST_ID];
@@ -410,10 +426,19 @@ static void read_debug_file(Object *o, const BuildId *id)
     Int fd = open_file(path, &o->debug_status);
     if (fd < 0)
         return;
+    const Bool has_symbols = o->full.n_symbols != 0;
     read_sections(o, fd, True);
-    if (o->full.n_symbols)
+    if (!has_symbols && o->full.n_symbols)
         o->debug_path = jm_text_copy("jm.native.object", path);
     jm_close(fd);
+}
+
+static void put_version(Object *o, const BuildId *id)
+{
+    UInt n = jm_format(o->version, MOST_VERSION, id->bytes ? "build-id " : "file %llu %llu", o->status.size,
+                       o->status.modified);
+    for (UInt i = 0; i < id->bytes; i++)
+        n += jm_format(o->version + n, MOST_VERSION - n, "%02x", id->id[i]);
 }
 
 // Read all but the symbols. False if the file is not the one that is mapped there, or cannot be opened.
@@ -437,8 +462,9 @@ static Bool read_file(Object *o, Addr header_there, ULong inode)
         if (dynamic.p_type == PT_DYNAMIC)
             read_dynamic(o, file, &dynamic);
         read_sections(o, fd, False);
-        if (!o->full.n_symbols && here.bytes)
+        if ((!o->full.n_symbols || !o->has_lines) && here.bytes)
             read_debug_file(o, &here);
+        put_version(o, &here);
     }
     jm_close(fd);
     return is_same;
@@ -906,6 +932,13 @@ const HChar *jm_function_at(const Mapping *code, Addr ip, Bool *is_entry)
     }
     *is_entry = f->start == address_in_file(o, code, ip) - o->code;
     return known->name;
+}
+
+ULong jm_line_address(const Mapping *code, Addr ip, const HChar **version)
+{
+    const Object *o = object_of(code);
+    *version = o && o->has_lines ? o->version : NULL;
+    return *version ? address_in_file(o, code, ip) : 0;
 }
 
 Bool jm_object_file(const Mapping *code, Bool is_new, ObjectFile *file)

@@ -14,6 +14,11 @@
 // whether the function begins there. NULL if there is none. The name holds until the next call.
 const HChar *jm_function_at(const Mapping *code, Addr ip, Bool *is_entry);
 
+// The address in the object's file of an address in a mapping of it, and what tells the file from a later one of the
+// same path (docs/trace-format.md), if line tables of it are there: in the file, or in a separate one by build-id.
+// Else 0. The text holds until the object changes.
+ULong jm_line_address(const Mapping *code, Addr ip, const HChar **version);
+
 typedef struct {
     const HChar *soname; // NULL if it has none
     Addr text, text_end; // .text, in this mapping's addresses

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// Names of code (host/host.h, "symbols"), the same that Valgrind's core gives. Source lines and inlined calls are found
-// when the trace is read.
+// Names of code (host/host.h, "symbols"), the same that Valgrind's core gives. Source lines and inlined calls are left
+// to readers of the trace, who get the addresses.
 
 #include "base/libc.h"
 #include "base/text.h"
@@ -40,6 +40,9 @@ void host_frames_at(Addr ip, Bool with_inlined, void (*add)(void *context, const
     if (cut)
         cut[version - name] = 0;
     HostFrame frame = {.function = cut ? cut : name};
+    Mapping code;
+    if (with_inlined && host_mapping_at(ip, &code))
+        frame.line_address = jm_line_address(&code, ip, &frame.file_version);
     add(context, &frame);
     host_free(cut);
 }
