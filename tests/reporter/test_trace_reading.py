@@ -53,7 +53,8 @@ def test_every_record_of_the_documented_format_is_known() -> None:
     [
         (b"s 7 at::empty(long, int)", ("s", 7, "at::empty(long, int)")),
         (b"s 7 ", ("s", 7, "")),
-        (b"f 1 n 2 3 4 5 4005d0", ("f", 1, "n", 2, 3, 4, 5, 0x4005D0)),
+        (b"f 1 n 2 3 4 5 4005d0", ("f", 1, "n", 2, 3, 4, 5, 0x4005D0, None)),
+        (b"f 1 n 2 3 0 0 4005d0 6 5d0", ("f", 1, "n", 2, 3, 0, 0, 0x4005D0, (6, 0x5D0))),
         (b"c 1 2 3 4 5 18446744073709551615", ("c", array("Q", [1, 2, 3, 4, 5, 2**64 - 1]))),
         (b"d 1 2 3 4 5 6", ("d", array("Q", [1, 2, 3, 4, 5, 6]))),
         (b"a 1 2 -3 4", ("a", array("q", [1, 2, -3, 4]))),
@@ -112,6 +113,7 @@ def test_text_that_is_no_utf8_keeps_its_bytes() -> None:
         b"k odd 100000000000000000000",
         b"f 1 n 2 3 4 5 4005D0",
         b"f 1 n 2 3 4 5 0x4005d0",
+        b"f 1 n 2 3 0 0 4005d0 6",
         b"s 1 raw \x1b[2J",
         rb"s 1 bad \x4",
         rb"s 1 bad \n",

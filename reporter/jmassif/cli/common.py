@@ -94,6 +94,8 @@ def read(name: str, consequence: str) -> "Profile":
         run.is_running = not run.truncation and process_is_there(run.manifest)
         unknown = "the program still runs" if run.is_running else "no end record, the program was killed or still runs"
         warn(f"{shown}: truncated: {run.truncation or unknown}; {consequence}")
+    if run.without_lines:
+        warn(f"{shown}: {run.without_lines}")
     return run
 
 

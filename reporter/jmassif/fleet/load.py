@@ -100,7 +100,7 @@ _Read = Union[Record, str]  # a run, or the reason why its trace is refused
 
 def _read(path: str) -> _Read:
     try:
-        found = _reduced(path, load_file(path))
+        found = _reduced(path, load_file(path, has_lines=False))
         numbers = [value for row in (found.run, *found.figures) for value in row.values() if isinstance(value, int)]
         if any(abs(number) >> 63 for number in numbers):
             raise OverflowError

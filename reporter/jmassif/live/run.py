@@ -39,9 +39,29 @@ from jmassif.units import printable, size
 
 
 class TailBuilder(Builder):
-    """A builder that can undo a tail: a snapshot, a row of totals, and the balances and peaks in it."""
+    """A builder that can undo a tail: a snapshot, a row of totals, and the balances and peaks in it.
+
+    Native functions whose lines are still to be found are a frame each, for stacks that have been shown stay as they are.
+    """
 
     CHANGED: Tuple[str, ...] = ("by_kind", "live_bytes", "clock", "snapshot_ids")  # fields that a tail changes
+
+    def __init__(self, profile: Profile) -> None:
+        super().__init__(profile)
+        self._of_function: Dict[Tuple[Any, ...], int] = {}  # the first frame of each
+        self._instead: Dict[int, int] = {}  # it, by further ones
+
+    def frame(self, id_: int, *fields: Any) -> None:
+        super().frame(id_, *fields)
+        if id_ in self.profile.line_places:
+            _, function, object_, _, _, address = self.profile.frames[id_]
+            first = self._of_function.setdefault((function, object_, 0 if function else address), id_)
+            if first != id_:
+                self._instead[id_] = first
+
+    def nodes(self, rows: "array[int]") -> None:
+        instead = self._instead
+        super().nodes(array(rows.typecode, [instead.get(number, number) for number in rows]) if instead else rows)
 
     def checkpoint(self) -> Callable[[], None]:
         """A function that goes back to this state."""
@@ -84,9 +104,9 @@ class Sums(TailBuilder):
         self._innermost = (Innermost(profile, self._own), Innermost(profile, self._installed))
         self._sites = Sites(profile)
 
-    def frame(self, id_: int, type_: str, function: int, object_: int, file: int, line: int, address: int) -> None:
-        super().frame(id_, type_, function, object_, file, line, address)
-        if type_ == "p":
+    def frame(self, id_: int, *fields: Any) -> None:
+        super().frame(id_, *fields)
+        if fields[0] == "p":
             rank = self._sites.folding.internal(id_).rank
             if rank in (OWN, INSTALLED):
                 (self._own if rank == OWN else self._installed).add(id_)

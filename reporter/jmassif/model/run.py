@@ -50,6 +50,9 @@ class Profile:
         # (type, function, object, file, line, address), strings by id: see frame().
         self.frames: Dict[int, Tuple[str, int, int, int, int, int]] = {}
         self.python_frames: Set[int] = set()
+        # Frames whose lines are still to be found: the version of the object's file, a string id, and the address in it.
+        self.line_places: Dict[int, Tuple[int, int]] = {}
+        self.without_lines = ""  # why native code has none, if any could have
         self.thread_names: Dict[int, str] = {}  # by number, of those that have one
         self.source_hashes: Dict[str, str] = {}  # by path of a source file of the program's own: CRC-32 of what ran
         # The stack trie by node id, in columns: a PyTorch run has half a million nodes. 0: no parent.

@@ -17,6 +17,7 @@ from jmassif.model import records
 from jmassif.model.records import ALLOCATED, DEVICE_KINDS, GROUPS, HOST_KINDS, KINDS, PAGE_KINDS, PEAKS, TENSOR
 from jmassif.model.run import Profile
 from jmassif.reader.input import Progress, open_input
+from jmassif.reader.native_lines import find_lines
 from jmassif.reader.tokens import RECORDS, Corrupt, Handler, Reader, TraceError
 
 
@@ -72,12 +73,26 @@ class Builder:
     def string(self, id_: int, text: str) -> None:
         self.define(self.profile.strings, "string", id_, text)
 
-    def frame(self, id_: int, type_: str, function: int, object_: int, file: int, line: int, address: int) -> None:
+    def frame(
+        self,
+        id_: int,
+        type_: str,
+        function: int,
+        object_: int,
+        file: int,
+        line: int,
+        address: int,
+        place: Optional[Tuple[int, int]] = None,
+    ) -> None:
         require(type_ in ("n", "i", "p", "m", "t"), f'"{type_}" is not a type of frame')
         strings = self.profile.strings
         require(strings.keys() >= {function, object_, file}, f"frame {id_} uses a string that is not defined")
         if type_ == "p":
             self.profile.python_frames.add(id_)
+        if place:
+            require(type_ == "n" and not file, f"frame {id_} has a line, and the place of one")
+            require(place[0] in strings, f"frame {id_} uses a string that is not defined")
+            self.profile.line_places[id_] = place
         self.define(self.profile.frames, "frame", id_, (type_, function, object_, file, line, address))
 
     def source(self, path: int, crc32: str) -> None:
@@ -358,7 +373,7 @@ class Builder:
 
 
 def load(stream: BinaryIO, into: Optional[Profile] = None) -> Profile:
-    """Reads a whole trace into a profile, a new one by default. Raises TraceError."""
+    """Reads a whole trace into a profile, a new one by default: all but the lines of native code. Raises TraceError."""
     builder = Builder(Profile() if into is None else into)
     reader = Reader(builder.handlers())
     reader.read(stream)
@@ -414,12 +429,17 @@ def _state(path: str) -> Optional[Tuple[int, int]]:
     return state.st_size, state.st_mtime_ns
 
 
-def load_file(path: str, progress: Optional[Progress] = None) -> Profile:
-    """Reads the trace at `path`, which may be compressed; "-" is standard input. Raises TraceError."""
-    return load_as(Profile, path, progress)
+def load_file(path: str, progress: Optional[Progress] = None, has_lines: bool = True) -> Profile:
+    """Reads the trace at `path`, which may be compressed; "-" is standard input. Raises TraceError.
+
+    Unless `has_lines` native code has no source lines where they are still to be found, and no inlined calls.
+    """
+    return load_as(Profile, path, progress, has_lines)
 
 
-def load_as(make: Callable[[], AnyProfile], path: str, progress: Optional[Progress] = None) -> AnyProfile:
+def load_as(
+    make: Callable[[], AnyProfile], path: str, progress: Optional[Progress] = None, has_lines: bool = True
+) -> AnyProfile:
     """The same, into what `make` makes."""
     for attempt in range(1, _TRIES + 1):
         before = _state(path)
@@ -433,4 +453,5 @@ def load_as(make: Callable[[], AnyProfile], path: str, progress: Optional[Progre
         except TraceError:
             if attempt == _TRIES or _state(path) == before:
                 raise
+    find_lines(profile, has_lines)
     return profile

@@ -70,6 +70,13 @@ def _growths(field: bytes) -> Tuple[Growth, ...]:
     )
 
 
+def _line_place(field: bytes) -> Optional[Tuple[int, int]]:
+    if not field:
+        return None
+    version, address = field.split()
+    return _number(version), int(address, 16)
+
+
 _NUMBER = rb"\d{1,20}"
 _NAME = rb"[A-Za-z0-9_.+-]+"
 _PLAIN = rb"[^\x00-\x1f\x7f\\]*"
@@ -80,6 +87,7 @@ _FIELDS: Dict[str, Tuple[bytes, Callable[[bytes], Any]]] = {
     "address": (rb" ([0-9a-f]{1,16})", partial(int, base=16)),
     "name": (rb" (" + _NAME + rb")", _name),
     "text": (rb" (" + _PLAIN + rb"(?:\\x[0-9a-f]{2}" + _PLAIN + rb")*)", _text),
+    "place": (rb"((?: " + _NUMBER + rb" [0-9a-f]{1,16})?)", _line_place),
     "growths": (rb"((?: " + _NAME + rb" -?" + _NUMBER + rb" -?" + _NUMBER + rb")*)", _growths),
 }
 
@@ -88,7 +96,7 @@ RECORDS: Dict[str, Tuple[str, str]] = {
     "m": ("manifest", "name text"),
     "g": ("owner_group", "name name"),
     "s": ("string", "number text"),
-    "f": ("frame", "number name number number number number address"),
+    "f": ("frame", "number name number number number number address place"),
     "h": ("source", "number name"),
     "T": ("thread", "number number"),
     "n": ("nodes", "rows of 1 signed"),
