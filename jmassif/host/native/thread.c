@@ -99,13 +99,15 @@ typedef struct {
     SizeT bytes;
 } SignalStack;
 
+#define STACK_BYTES ((SizeT)1 << 20) // of the recorder
+
 // Return whether the hook in which this thread entered the recorder cannot be below it on the stack, or has been
 // overwritten.
 static Bool has_left(const NativeThread *t, Addr sp)
 {
     const NativeRegisters *r = t->registers;
     SignalStack other = {0, SS_DISABLE, 0};
-    if (!r)
+    if (!r || jm_native_stack_end - sp < STACK_BYTES) // the recorder itself calls a hook
         return False;
     jm_kernel_call(__NR_sigaltstack, 0, (UWord)&other, 0, 0, 0);
     const Bool was_on_other = (Addr)r - other.start < other.bytes, is_on_other = (other.flags & SS_ONSTACK) != 0;
@@ -191,8 +193,6 @@ void jm_native_thread_not_begun(NativeThread *t)
 }
 
 // ---- the recorder's stack ------------------------------------------------------------------------------------
-
-#define STACK_BYTES ((SizeT)1 << 20)
 
 Addr jm_native_stack_end;
 
