@@ -72,5 +72,5 @@ def test_a_member_that_is_missing_or_unknown_or_of_another_type_is_found() -> No
     del run["pid"]
     run["novel"] = 1
     run["kinds"][0]["is_handle"] = 3
-    del run["scopes"][0]["host"]
+    del run["scopes"][0]["begin"]
     assert len(faults(run, *RUN)) == 4

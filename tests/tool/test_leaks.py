@@ -11,8 +11,8 @@ import pytest
 
 from jmassif.analysis.leaks import Growth, find_growth
 from jmassif.attribution.names import Names
-from jmassif.html.data import report_of, run_data
 from tests.harness import PYTHON, ROOT, Recording, need_module, record, recorded
+from tests.reporter.page_tables import page_rows
 from tests.tool.programs import check, print_report, program
 
 STEPS = 120
@@ -49,8 +49,7 @@ def grown(recording: Recording, trace: Path) -> Growth:
 
 def page_labels(recording: Recording, trace: Path) -> List[Any]:
     """What the page shows as still growing."""
-    data = run_data(report_of(recording.load(trace)))
-    return [row["label"] for row in data.head["leaks"]["growing"]]
+    return [row["line"] for row in page_rows(recording.load(trace), "Growing")]
 
 
 @pytest.mark.parametrize("behaviour, how", LEAKS)

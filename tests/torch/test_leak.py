@@ -5,7 +5,7 @@ jmassif check.
 
 import re
 
-from jmassif.html.data import report_of, run_data
+from tests.reporter.page_tables import page_rows
 from tests.tool.programs import check, print_report
 from tests.torch.finished import SCRIPTS, finished
 
@@ -21,9 +21,9 @@ def test_losses_that_keep_their_graph_are_over_a_budget_of_no_tensors() -> None:
     checked = check(losses.trace, "peak.total=3GiB", "end.leak.tensor=0")
     assert checked.returncode == 1
     assert "ok    peak.total" in checked.stdout and "OVER  end.leak.tensor" in checked.stdout
-    growing = run_data(report_of(losses.profile)).head["leaks"]["growing"]
+    growing = page_rows(losses.profile, "Growing")
     lines = (SCRIPTS / "losses.py").read_text().splitlines()
-    held = {row["label"]: row["held"] for row in growing if row["owner"] == "tensor"}
+    held = {row["line"]: row["at exit"] for row in growing if row["owner"] == "tensor"}
     for code, n_bytes in (("images =", IMAGES), ("loss =", HIDDEN)):
         (number,) = (i for i, line in enumerate(lines, 1) if line.strip().startswith(code))
         assert STEPS * n_bytes <= held[f"losses.py:{number} (<module>)"] <= 1.1 * STEPS * n_bytes
@@ -42,7 +42,7 @@ def test_the_leaking_line_comes_first() -> None:
     end = next(i for i, snapshot in enumerate(leak.profile.snapshots) if snapshot.reason == "end")
     held = leak.tensors(leak.profile.composition(end), lambda account: leak.names.frame(leak.names.charged(account)))
     assert held[f"leak.py:{number} (<module>)"] == LEAKED
-    assert run_data(report_of(leak.profile)).head["leaks"]["growing"][0]["label"] == f"leak.py:{number} (<module>)"
+    assert page_rows(leak.profile, "Growing")[0]["line"] == f"leak.py:{number} (<module>)"
     checked = check(leak.trace, "growth=0", "end.leak.tensor=0")
     assert checked.returncode == 1
     over = checked.stdout.split("OVER")[1:]

@@ -49,7 +49,7 @@ def test_the_page_of_a_large_trace(trace: Path, tmp_path: Path) -> None:  # noqa
             ["delay", "[aria-label='Previous snapshot']"],
         ]
     steps += [["evaluate", "document.querySelector('#timeline').scrollIntoView()"]]
-    steps += [["delay", "#timeline .u-over", {"position": {"x": x, "y": 60}}] for x in (900, 300, 600)]
+    steps += [["delay", "#timeline .u-over", {"position": {"x": x, "y": 60}}] for x in (700, 300, 600)]
     steps += [["delay", "#timeline .u-over", {"position": {"x": 500, "y": 60}, "modifiers": ["Shift"]}]]
     visited = visit(page, *steps)
     assert visited.trouble == []

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Sizes on the page: the histogram by owner and line, and who allocates most often, as a trace of which both are known has them."""
+"""Sizes on the page: the histogram, and who allocates most often, as a trace of which both are known has them."""
 
 from pathlib import Path
 from typing import Any, List
@@ -29,11 +29,11 @@ def made() -> Trace:
     return trace
 
 
-def tables(page: Path, *steps: Any) -> List[Any]:
-    """After the steps: the tables' rows."""
-    names = ("Blocks by size", "Blocks by size and owner", "Blocks by size and line", "Lines that allocate most often")
+def tables(page: Path) -> List[Any]:
+    """Their rows."""
+    names = ("Blocks by size", "Blocks by size and owner", "Lines that allocate most often")
     rows = [("rows", f"#sizes .table:has(h3:text-is('{name}')) tbody") for name in names]
-    return look(page, *steps, *rows)[len(steps) :]
+    return look(page, *rows)
 
 
 @pytest.fixture(scope="module", name="page")
@@ -43,34 +43,16 @@ def fixture_page(tmp_path_factory: Any) -> Path:
 
 
 def test_blocks_by_size_are_those_of_the_peak_and_of_the_whole_run(page: Path) -> None:
-    histogram, owners, lines, often = tables(page)
+    histogram, owners, often = tables(page)
     rows = {row[0]: row[1:] for row in histogram}
     assert rows["64 B to 128 B"] == [20, 2000, 1000, 100000] and rows["4.00 KiB to 8.00 KiB"] == [3, 15000, 3, 15000]
     assert len(rows) == 7 and sum(row[0] + row[2] for row in rows.values()) == 1026
     assert [[row[0], *row[-3:]] for row in owners] == [["app", 1000, 100000, 100], ["lib", 3, 15000, 5000]]
     assert [row[2] for row in owners] == [1000, 0] and [row[4] for row in owners] == [0, 3]
-    assert [[row[0], row[-3]] for row in lines] == [["small (a.c:1)", 1000], ["large (a.c:2)", 3]]
     assert [[row[0], row[1], row[3], row[4], row[5]] for row in often] == [
         ["small (a.c:1)", 1000, 100000, 100, 900],
         ["large (a.c:2)", 3, 15000, 5000, 0],
     ]
-
-
-def test_a_click_narrows_the_histogram_to_an_owner_or_a_line_and_back(page: Path) -> None:
-    choose = ("click", "#sizes tbody tr:has-text('lib')")
-    histogram = tables(page, choose)[0]
-    assert histogram == [["4.00 KiB to 8.00 KiB", 3, 15000, 3, 15000]]
-    chip = look(page, choose, ("text", "#sizes .chip"))[1]
-    assert chip == "only owner lib ✕"
-    assert len(tables(page, choose, ("click", "#sizes .chip"))[0]) == 7
-    assert len(tables(page, choose, choose)[0]) == 7
-
-
-def test_the_tables_show_the_peak_when_asked_to(page: Path) -> None:
-    _, owners, lines, often = tables(page, ("choose", "#sizes select", "at the peak (4 ms)"))
-    assert [[row[0], row[-3], row[-2]] for row in owners] == [["app", 20, 2000], ["lib", 3, 15000]]
-    assert [[row[0], row[-3]] for row in lines] == [["small (a.c:1)", 20], ["large (a.c:2)", 3]]
-    assert often[0][1] == 1000
 
 
 def test_axe_finds_nothing_and_it_can_be_read_in_a_narrow_window(page: Path) -> None:

@@ -7,23 +7,21 @@ from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 from jmassif.analysis.device_memory import Layout, Segment
 from jmassif.analysis.moments import main_peak, select
 from jmassif.analysis.other_tools import Counted
-from jmassif.analysis.sizes import Histogram, NamedSizes
-from jmassif.analysis.summary import Incident, Report, build_report, moment_of
+from jmassif.analysis.summary import NOTE, WARNING, Incident, Report, build_report, moment_of
 from jmassif.attribution.names import Names
 from jmassif.html import head
 from jmassif.html.cells import Cells, Columns, Index, cells, index_of, shown
 from jmassif.html.first import about_run, reports
 from jmassif.html.names import SharedNames, cells_data
-from jmassif.model.records import Growth, growth_by_side
+from jmassif.html.tables import MAX_EVENTS, MAX_SCOPES, tables
 from jmassif.model.run import Profile
 from jmassif.model.run_info import counted, was_short
 from jmassif.render import summary
 from jmassif.render.failures import arithmetic, sentence
-from jmassif.render.lines import how_exact
+from jmassif.render.job import Statement
 from jmassif.render.sources import Sources
 from jmassif.render.system import BALANCE, doubts, overlay_sentence
-from jmassif.render.words import NOT_COUNTED
-from jmassif.units import moment, printable
+from jmassif.units import count
 
 
 def _fields(record: Any, names: str) -> Dict[str, Any]:
@@ -33,15 +31,13 @@ def _fields(record: Any, names: str) -> Dict[str, Any]:
 
 
 # ---- out of memory ----
-# Failed allocations, and fragmentation of segments over time.
+# Failed allocations.
 
 # The last ones: they are what a run died of.
 _MAX_INCIDENTS = 50
 _MAX_MAPS = 8
 _MAX_SEGMENTS = 40
 _MAX_FRAMES = 40
-_MAX_MOMENTS = 400
-_MAX_PIECES = 1 << 18  # in all maps over time: a few seconds' work
 # Share of a segment below which a part is drawn with its neighbour.
 _NARROWEST = 1 / 400
 
@@ -91,29 +87,11 @@ def oom(report: Report) -> head.OutOfMemory:
     return head.OutOfMemory(
         [_incident(report, number, each, number in with_map) for number, each in numbered],
         max(0, report.profile.counters.get("out-of-memory", 0) - n_shown),
-        _over_time(report),
-    )
-
-
-def _over_time(report: Report) -> head.FragmentationOverTime:
-    n_blocks = report.profile.blocks.n_rows - 2 * len(report.profile.frees)
-    rows = report.fragmentation(max(10, min(_MAX_MOMENTS, _MAX_PIECES // max(1, n_blocks))))
-    pieces = [each for _, each in rows]
-    return head.FragmentationOverTime(
-        [time for time, _ in rows],
-        [each.reserved for each in pieces],
-        [each.free for each in pieces],
-        [each.largest_hole for each in pieces],
-        [round(each.share, 4) for each in pieces],
     )
 
 
 # ---- history ----
 # Events of a run: the machine's figures, marks and regions, start-up calls.
-
-_MAX_SCOPES = 200
-_MAX_EVENTS = 2000
-_MAX_SUMS = 200
 
 
 def _events(report: Report, columns: Columns) -> head.Events:
@@ -124,32 +102,19 @@ def _events(report: Report, columns: Columns) -> head.Events:
     profile, histories = report.profile, report.histories
     columns.add("machine.time", [time for history in histories for time in history.times])
     columns.add("machine.bytes", [value for history in histories for value in history.values])
-    fall = report.waterfall(_MAX_SCOPES)
-    sums = sorted(profile.scope_sums.values(), key=lambda total: -total.calls)[:_MAX_SUMS]
     return head.Events(
         [
             head.MachineFigure(rows=len(each.times), **_fields(each, "label worst is_of_process beside"))
             for each in histories
         ],
         was_short(profile),
-        [head.Mark(mark.time, shown(mark.text)) for mark in profile.marks[:_MAX_EVENTS]],
+        [head.Mark(mark.time, shown(mark.text)) for mark in profile.marks[:MAX_EVENTS]],
+        [head.Region(**_fields(region, "text begin end depth")) for region in profile.regions[:MAX_EVENTS]],
         [
-            head.Region(**_fields(region, "text begin end thread depth"), **profile.region_figures(region)._asdict())
-            for region in profile.regions[:_MAX_EVENTS]
+            head.Scope(shown(scope.name), depth, scope.begin, scope.end)
+            for scope, depth in report.waterfall(MAX_SCOPES).rows
         ],
-        max(0, len(profile.marks) - _MAX_EVENTS) + max(0, len(profile.regions) - _MAX_EVENTS),
-        [
-            head.Scope(shown(scope.name), depth, scope.begin, scope.end, *_growths(scope.growths))
-            for scope, depth in fall.rows
-        ],
-        (fall.n_left_out, fall.left_out_bytes),
-        [head.ScopeSum(shown(total.name), total.calls, total.time, *_growths(total.growths)) for total in sums],
     )
-
-
-def _growths(growths: Tuple[Growth, ...]) -> Tuple[int, int, List[Tuple[str, int]]]:
-    """Bytes of host and device, and by kind."""
-    return (*growth_by_side(growths), [(part.kind, part.bytes) for part in growths if part.bytes])
 
 
 # ---- mapped ----
@@ -248,42 +213,8 @@ def others(report: Report, found: Cells) -> List[head.OtherFigure]:
     return rows
 
 
-# ---- sizes ----
-# Sizes of blocks at the peak and in the whole run: in sum, by owner and by line.
-
-_MOST_LINES = 200
-
-
-def _histogram(of: Histogram) -> head.SizesOf:
-    classes = [(each.most.bit_length(), each.blocks, each.bytes) for each in of.classes]
-    return head.SizesOf(classes, of.blocks, of.bytes, of.mean)
-
-
-def _row(row: NamedSizes) -> head.SizesRow:
-    return head.SizesRow(shown(row.name), _histogram(row.held), _histogram(row.asked), row.at_once)
-
-
-def sizes(report: Report) -> Optional[head.Sizes]:
-    """None without records of blocks. Rows with the most frequent first; lines beyond a limit are one row."""
-    profile = report.profile
-    at = select(profile, "peak")
-    by = report.sizes(at, _MOST_LINES)
-    if not by.asked.blocks:
-        return None
-    at_once = sum(row.at_once for row in by.owners)
-    return head.Sizes(
-        f"{at.name} ({moment(at.time, profile.time_unit)})",
-        how_exact(report, by.held, by.asked),
-        _row(NamedSizes("", by.held, by.asked, at_once)),
-        list(map(_row, by.owners)),
-        list(map(_row, by.lines)),
-    )
-
-
 # ---- data ----
 
-_MAX_PLACES = 100
-_MAX_COUNTS = 200
 _MAX_BLOCKS = 20000
 _MAX_TIMELINE_ROWS = 20000
 
@@ -373,53 +304,38 @@ def _blocks(report: Report, found: Cells, share: float, columns: Columns) -> Tup
     return kept.n_left_out, kept.left_out_bytes
 
 
-# ---- leaks -----------------------------------------------------------------------------------
-
-
-def _leaks(report: Report) -> Optional[head.LeaksData]:
-    leaks, growth, unit = report.leaks, report.growth, report.run.time_unit
-    if leaks is None or growth is None:
-        return None
-    owners = [
-        head.LeakedOwner(row.name, group.name, row.usage.host_bytes, row.usage.device_bytes, row.usage.blocks)
-        for group in leaks.ledger.groups
-        for row in group.owners
-    ]
-    return head.LeaksData(
-        leaks.time,
-        leaks.bytes,
-        sorted(owners, key=lambda row: (-row.host - row.device, row.name)),
-        [place._replace(label=shown(place.label)) for place in leaks.places[:_MAX_PLACES]],
-        [(NOT_COUNTED[row.key], row.bytes) for row in leaks.not_counted],
-        summary.step_of(growth.step, unit),
-        growth.n_steps,
-        summary.growth_unknown(growth),
-        [
-            head.GrowingLine(
-                **_fields(leak, "label owner grown held since"), slope=round(summary.slope(growth, leak, unit), 3)
-            )
-            for leak in growth.lines[:_MAX_PLACES]
-        ],
-    )
-
-
 # ---- the run ---------------------------------------------------------------------------------
 
 
-def _about(report: Report) -> head.About:
-    profile = report.profile
-    failures = sorted(profile.failures.items(), key=lambda item: (-item[1], item[0]))
-    counters = counted(profile)
-    return head.About(
-        [(name, shown(text)) for name, text in report.run.facts],
-        [(shown(key), shown(text)) for key, text in sorted(profile.manifest.items())],
-        [head.Failure(shown(name), code, n) for (name, code), n in failures[:_MAX_COUNTS]],
-        [(shown(key), n) for key, n in counters.odd[:_MAX_COUNTS]],
-        counters.without_size,
-        [note for note in [summary.where_arenas_are(profile)] if note],
-        shown(profile.truncation or ("the program still runs" if profile.is_running else "")),
-        profile.is_complete,
+def notes(reports: Sequence[Report], n_kept: int) -> List[Statement]:
+    """Sentences on a run, or on several. `n_kept`: nodes of call stacks on the page."""
+    found = list(dict.fromkeys(filter(None, (summary.where_arenas_are(report.profile) for report in reports))))
+    unsized: Dict[str, int] = {}
+    for report in reports:
+        for noun, n in counted(report.profile).without_size:
+            unsized[noun] = unsized.get(noun, 0) + n
+    if unsized:
+        objects = ", ".join(count(n, noun) for noun, n in unsized.items())
+        found.append(f"Not counted: driver objects of unknown size ({objects}).")
+    n_nodes = sum(len(report.profile.node_frame) - 1 for report in reports)
+    found.append(
+        f"This page has all {n_nodes:,} nodes of call stacks."
+        if n_kept >= n_nodes
+        else f"This page has {n_kept:,} of {n_nodes:,} nodes of call stacks; smaller ones are summed into their callers. All sums are exact."
     )
+    said = [Statement("note", NOTE, text) for text in found]
+    for profile in (report.profile for report in reports):
+        if profile.truncation or not profile.is_complete:
+            why = (
+                shown(profile.truncation)
+                if profile.truncation
+                else "the program still runs"
+                if profile.is_running
+                else "no end record (killed, or still running)"
+            )
+            of = f" of process {shown(profile.manifest.get('pid', ''))}" if len(reports) > 1 else ""
+            said.append(Statement("note", WARNING, f"Incomplete trace{of}: {why}. The page shows what came before."))
+    return said
 
 
 def report_of(profile: Profile) -> Report:
@@ -463,16 +379,10 @@ def run_data(
         shown(profile.chosen_by),
         about_run(report),
         report.run.is_pytorch,
-        len(profile.node_frame) - 1,
     )
     figures = head.Figures(
         reports(report, moments.at, sources),
-        _leaks(report),
-        [
-            head.Temporary(site=shown(row.label), **_fields(row, "temporaries blocks bytes"))
-            for row in report.temporaries
-        ],
-        sizes(report),
+        tables(report),
         _balances(report, found),
         _balance_of(report, found),
         others(report, found),
@@ -484,5 +394,8 @@ def run_data(
     )
     events = _events(report, columns)
     add_timeline(columns, *profile.timeline)
-    parts = (identity, figures, moments, events, _about(report), head.Packed(columns.specs))
+    about = head.About(
+        [(name, shown(text)) for name, text in report.run.facts], notes([report], columns.specs["node.parent"].rows - 1)
+    )
+    parts = (identity, figures, moments, events, about, head.Packed(columns.specs))
     return RunData(head.run_head(*parts, *([] if shared else [own.cell_names()])), columns.bytes())

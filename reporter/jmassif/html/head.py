@@ -6,7 +6,6 @@ Every text is fit to be shown and of a bearable length. html/typescript.py write
 
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple, Union
 
-from jmassif.analysis.leaks import LeakedPlace
 from jmassif.export.json import data
 from jmassif.render.job import Statement
 
@@ -116,16 +115,10 @@ class Mark(NamedTuple):
 
 
 class Region(NamedTuple):
-    """`most`, `host` and `device` are bytes: the largest sum inside it, and growth from its begin to its end."""
-
     text: str
     begin: int
     end: Optional[int]
-    thread: int
     depth: int
-    most: int
-    host: int
-    device: int
 
 
 class Scope(NamedTuple):
@@ -133,18 +126,6 @@ class Scope(NamedTuple):
     depth: int
     begin: int
     end: int
-    host: int
-    device: int
-    kinds: List[Tuple[str, int]]
-
-
-class ScopeSum(NamedTuple):
-    name: str
-    calls: int
-    time: int
-    host: int
-    device: int
-    kinds: List[Tuple[str, int]]
 
 
 class Events(NamedTuple):
@@ -152,10 +133,7 @@ class Events(NamedTuple):
     short_at: Optional[int] = None  # when memory ran short
     marks: Sequence[Mark] = ()
     regions: Sequence[Region] = ()
-    events_left_out: int = 0
     scopes: Sequence[Scope] = ()
-    scopes_left_out: Tuple[int, int] = (0, 0)
-    scope_sums: Sequence[ScopeSum] = ()
 
 
 # ---- figures of the report -------------------------------------------------------------------
@@ -202,71 +180,22 @@ class NamedReport(NamedTuple):
     lines: List[ShownLine]
 
 
-class GrowingLine(NamedTuple):
-    label: str
-    owner: str
-    grown: int
-    held: int
-    since: int
-    slope: float  # bytes per step
+TableCell = Union[int, float, str]
 
 
-class LeakedOwner(NamedTuple):
-    name: str
-    group: str
-    host: int
-    device: int
-    blocks: int
+class ReadyTable(NamedTuple):
+    """A table that follows no moment. `view`: the section that it is in; `limit`: rows that are shown until more are asked for.
 
-
-class LeaksData(NamedTuple):
-    """Memory still allocated at exit, before an interpreter's clean-up, and lines that keep growing.
-
-    `unknown`: why growth is unknown.
+    Columns have a head, and how their figures are shown ("" for a text, else as in charts/table.tsx).
     """
 
-    time: int
-    bytes: int
-    owners: List[LeakedOwner]
-    places: List[LeakedPlace]
-    not_counted: List[Tuple[str, int]]
-    step: str
-    n_steps: int
-    unknown: str
-    growing: List[GrowingLine]
-
-
-class Temporary(NamedTuple):
-    site: str
-    temporaries: int
-    blocks: int
-    bytes: int
-
-
-class SizesOf(NamedTuple):
-    """Blocks by size: bits of the size, blocks, bytes. `mean`: bytes of a block."""
-
-    classes: List[Tuple[int, int, int]]
-    blocks: int
-    bytes: int
-    mean: int
-
-
-class SizesRow(NamedTuple):
-    """`held` at the peak, `asked` for in the whole run; `at_once` of these were freed before their thread allocated again."""
-
-    name: str
-    held: SizesOf
-    asked: SizesOf
-    at_once: int
-
-
-class Sizes(NamedTuple):
-    when: str
-    exactness: str
-    all: SizesRow
-    owners: List[SizesRow]
-    lines: List[SizesRow]  # the most frequent first
+    view: str
+    caption: str
+    note: str
+    limit: int
+    columns: List[Tuple[str, str]]
+    rows: List[List[TableCell]]
+    total: List[TableCell]
 
 
 class Balance(NamedTuple):
@@ -326,27 +255,14 @@ class Incident(NamedTuple):
     segments_left_out: int
 
 
-class FragmentationOverTime(NamedTuple):
-    """Columns, at snapshots: bytes that segments reserve, free bytes in them, the largest hole, and the rest's share of the free."""
-
-    time: Sequence[int] = ()
-    reserved: Sequence[int] = ()
-    free: Sequence[int] = ()
-    largest_hole: Sequence[int] = ()
-    share: Sequence[float] = ()
-
-
 class OutOfMemory(NamedTuple):
     incidents: Sequence[Incident] = ()
     not_shown: int = 0
-    over_time: FragmentationOverTime = FragmentationOverTime()
 
 
 class Figures(NamedTuple):
     reports: Sequence[NamedReport] = ()
-    leaks: Optional[LeaksData] = None
-    temporaries: Sequence[Temporary] = ()
-    sizes: Optional[Sizes] = None
+    tables: Sequence[ReadyTable] = ()
     balances: Sequence[Balance] = ()
     balance_of: Sequence[int] = ()  # by moment
     others: Sequence[OtherFigure] = ()
@@ -360,21 +276,9 @@ class Figures(NamedTuple):
 # ---- the run ---------------------------------------------------------------------------------
 
 
-class Failure(NamedTuple):
-    name: str
-    code: int
-    calls: int
-
-
 class About(NamedTuple):
     facts: Sequence[Tuple[str, str]] = ()
-    manifest: Sequence[Tuple[str, str]] = ()
-    failures: Sequence[Failure] = ()
-    counters: Sequence[Tuple[str, int]] = ()
-    without_size: Sequence[Tuple[str, int]] = ()  # driver objects of unknown size: noun, and how many
-    notes: Sequence[str] = ()
-    truncation: str = ""
-    is_complete: bool = True
+    notes: Sequence[Statement] = ()
 
 
 class Identity(NamedTuple):
@@ -389,7 +293,6 @@ class Identity(NamedTuple):
     filter: str = ""  # of --include and --exclude
     about: str = ""
     is_pytorch: bool = False
-    nodes: int = 0  # of call stacks in the trace
 
 
 class Packed(NamedTuple):

@@ -4,15 +4,16 @@
 from typing import Any, Dict, List, Optional, Sequence
 
 from jmassif.analysis.processes import JobReport
-from jmassif.analysis.summary import Report
+from jmassif.analysis.summary import NOTE, Report
 from jmassif.export.json import data
 from jmassif.html import head
 from jmassif.html.cells import Columns, shown
-from jmassif.html.data import RunData, add_timeline, run_data
+from jmassif.html.data import RunData, add_timeline, notes, run_data
 from jmassif.html.first import statements_data
 from jmassif.html.names import SharedNames
+from jmassif.html.tables import joint_tables
 from jmassif.model.records import PEAKS
-from jmassif.render.job import statements
+from jmassif.render.job import Statement, statements
 from jmassif.render.sources import Sources
 
 
@@ -42,24 +43,19 @@ def _shifted(rows: Sequence[Dict[str, Any]], by: int) -> List[Dict[str, Any]]:
     ]
 
 
-def _sum(made: JobReport, runs: Sequence[RunData], names: SharedNames) -> RunData:
+def _sum(made: JobReport, reports: Sequence[Report], runs: Sequence[RunData], names: SharedNames) -> RunData:
     """Facts of the machine are those of the first process, which has seen it for longest."""
     heads, columns = [run.head for run in runs], Columns()
-
-    def of_all(member: str) -> List[Any]:
-        return [row for each in heads for row in each[member]]
 
     def left_out(member: str) -> List[int]:
         return [sum(each[member][0] for each in heads), sum(each[member][1] for each in heads)]
 
-    unsized: Dict[str, int] = {}
-    for noun, n in of_all("without_size"):
-        unsized[noun] = unsized.get(noun, 0) + n
-    clock = [f"No common clock: {shown(made.job.no_clock)}."] if made.job.no_clock else []
+    clock = [Statement("note", NOTE, f"No common clock: {shown(made.job.no_clock)}.")] if made.job.no_clock else []
+    n_kept = sum(each["columns"]["node.parent"]["rows"] - 1 for each in heads)
+    figures = head.Figures(tables=joint_tables(reports, [each["offset"] for each in heads]))
     whole = {
         **heads[0],
-        **head.run_head(names.cell_names(), _moments(made, columns), head.Figures()),
-        **{name: of_all(name) for name in ("temporaries", "scope_sums", "failures")},
+        **head.run_head(names.cell_names(), _moments(made, columns), figures),
         **{
             name: [row for each in heads for row in _shifted(each[name], each["offset"])]
             for name in ("marks", "regions", "scopes")
@@ -68,18 +64,10 @@ def _sum(made: JobReport, runs: Sequence[RunData], names: SharedNames) -> RunDat
         "key": "all",
         "command": f"all {len(runs)} processes",
         "end_time": None,
-        "nodes": sum(each["nodes"] for each in heads),
-        "events_left_out": sum(each["events_left_out"] for each in heads),
-        "scopes_left_out": left_out("scopes_left_out"),
         "blocks_left_out": [left_out("blocks_left_out")[0], max(each["blocks_left_out"][1] for each in heads)],
         "block_thresholds": heads[0]["block_thresholds"],
         "facts": [[f"Process {each['pid']}", each["command"]] for each in heads],
-        "manifest": [],
-        "counters": [[f"{key} (pid {each['pid']})", n] for each in heads for key, n in each["counters"]],
-        "without_size": [list(row) for row in unsized.items()],
-        "notes": list(dict.fromkeys(clock + of_all("notes"))),
-        "truncation": "",
-        "is_complete": all(each["is_complete"] for each in heads),
+        "notes": data(clock + notes(reports, n_kept)),
     }
     rows = made.job.timeline()
     totals = ([getattr(row, name) for row in rows] for name in ("time", "host", "device"))
@@ -94,4 +82,4 @@ def job_data(made: JobReport, reports: Sequence[Report], sources: Sequence[Optio
         run_data(report, share, of, process.offset, process.shares, names)
         for process, report, of in zip(made.job.members, reports, sources)
     ]
-    return [_sum(made, runs, names), *runs]
+    return [_sum(made, reports, runs, names), *runs]

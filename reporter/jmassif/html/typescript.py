@@ -19,7 +19,7 @@ def _text(schema: Dict[str, Any], found: Dict[str, Dict[str, Any]]) -> str:
     if "enum" in schema:
         return " | ".join(f"'{word}'" for word in schema["enum"])
     if "anyOf" in schema:
-        return " | ".join(_text(each, found) for each in schema["anyOf"])
+        return " | ".join(dict.fromkeys(_text(each, found) for each in schema["anyOf"]))
     if "title" in schema:
         assert found.setdefault(schema["title"], schema) == schema, f"two records are called {schema['title']}"
         return str(schema["title"])
@@ -29,7 +29,8 @@ def _text(schema: Dict[str, Any], found: Dict[str, Dict[str, Any]]) -> str:
         return f"Record<string, {_text(schema['additionalProperties'], found)}>"
     if isinstance(schema["items"], list):
         return f"[{', '.join(_text(each, found) for each in schema['items'])}]"
-    return f"{_text(schema['items'], found)}[]"
+    text = _text(schema["items"], found)
+    return f"({text})[]" if "anyOf" in schema["items"] else f"{text}[]"
 
 
 def typescript() -> Iterator[str]:

@@ -22,8 +22,6 @@ import { CallersCallees } from './views/callers_callees.js';
 import { Calls } from './views/calls.js';
 import { Changes, compared, Sides } from './views/compared.js';
 import { DeviceMap } from './views/device.js';
-import { Fragmentation } from './views/fragmentation.js';
-import { Leaks } from './views/leaks.js';
 import { Lines } from './views/lines.js';
 import { BlocksOverTime } from './views/lives.js';
 import { Machine } from './views/machine.js';
@@ -32,24 +30,30 @@ import { OutOfMemory } from './views/oom.js';
 import { Others } from './views/others.js';
 import { Owners } from './views/owners.js';
 import { Range } from './views/range.js';
-import { Scopes } from './views/scopes.js';
-import { Sizes } from './views/sizes.js';
+import { ready } from './views/ready.js';
 import { Snapshots } from './views/snapshots.js';
-import { Temporaries } from './views/temporaries.js';
 
 export type View = { id: string; title: string; isWhole?: boolean; fits?: (run: Run) => boolean; View: ComponentType<{ page: Page }> };
 export type Tab = { id: string; title: string; views: View[] };
 
 /** Those of a report of runs. */
 const TABS: Tab[] = [
-    { id: 'by-line', title: 'Lines', views: [Lines, CallersCallees, Temporaries] },
+    { id: 'by-line', title: 'Lines', views: [Lines, CallersCallees, ready('temporaries', 'Temporaries')] },
     { id: 'flame-graph', title: 'Flame graph', views: [Calls] },
-    { id: 'allocations', title: 'Allocations', views: [BlocksOverTime, Blocks, DeviceMap, Fragmentation, Sizes, Range] },
+    {
+        id: 'allocations',
+        title: 'Allocations',
+        views: [BlocksOverTime, Blocks, DeviceMap, ready('fragmentation', 'Fragmentation over time'), ready('sizes', 'Block sizes'), Range],
+    },
     { id: 'by-owner', title: 'Owners', views: [Owners, Mapped] },
-    { id: 'leaking', title: 'Leaks', views: [Leaks] },
+    { id: 'leaking', title: 'Leaks', views: [ready('leaks', 'Still allocated at exit')] },
     { id: 'failures', title: 'Out of memory', views: [OutOfMemory] },
     { id: 'system', title: 'System', views: [SystemMemory, Machine, Others] },
-    { id: 'run', title: 'Run', views: [About, Snapshots, Scopes] },
+    {
+        id: 'run',
+        title: 'Run',
+        views: [About, Snapshots, ready('events', 'Regions and marks'), ready('start-up', 'Start-up cost'), ready('manifest', 'Manifest')],
+    },
 ];
 
 const ofComparison = (difference: Difference): Tab[] => [

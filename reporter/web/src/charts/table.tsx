@@ -10,7 +10,7 @@ import { copy, csv, save, tabbed } from './csv.js';
 import { filterOf, useKept, ViewContext } from './section.js';
 
 /** "percent" is of 0 to 100; "figure" is shown in a way of its own. */
-type Kind = 'bytes' | 'number' | 'growth' | 'percent' | 'time' | 'figure' | 'long';
+export type Kind = 'bytes' | 'number' | 'growth' | 'percent' | 'time' | 'figure' | 'long';
 export type Column<R> = {
     head: string;
     /** Text that takes one line, if left out. */
@@ -63,7 +63,7 @@ function Cell<R>({ column, row, isHead }: { column: Column<R>; row: R; isHead: b
     const properties = {
         class: isFigure(column) ? 'figure' : (as ?? ''),
         title: column.title?.(row) ?? exact,
-        'data-value': isFigure(column) && value !== '' ? value : undefined,
+        'data-value': isFigure(column) && typeof value === 'number' ? value : undefined,
     };
     const shown = column.show ? column.show(row) : as && typeof value === 'number' ? SHOWN[as](value, unit) : String(value);
     if (!isHead) return <td {...properties}>{shown}</td>;

@@ -68,11 +68,8 @@ export type RunHead = {
     filter: string;
     about: string;
     is_pytorch: boolean;
-    nodes: number;
     reports: NamedReport[];
-    leaks: LeaksData | null;
-    temporaries: Temporary[];
-    sizes: Sizes | null;
+    tables: ReadyTable[];
     balances: Balance[];
     balance_of: number[];
     others: OtherFigure[];
@@ -96,28 +93,16 @@ export type RunHead = {
     short_at: number | null;
     marks: Mark[];
     regions: Region[];
-    events_left_out: number;
     scopes: Scope[];
-    scopes_left_out: [number, number];
-    scope_sums: ScopeSum[];
     facts: [string, string][];
-    manifest: [string, string][];
-    failures: Failure[];
-    counters: [string, number][];
-    without_size: [string, number][];
-    notes: string[];
-    truncation: string;
-    is_complete: boolean;
+    notes: Statement[];
     columns: Record<string, ColumnSpec>;
     columns_at: number;
 };
 /** A column of numbers, in planes: the lowest bytes of all rows come first. */
 export type ColumnSpec = { type: 'number' | 'signed' | 'address'; rows: number; planes: number; at: number };
-export type Failure = { name: string; code: number; calls: number };
-export type ScopeSum = { name: string; calls: number; time: number; host: number; device: number; kinds: [string, number][] };
-export type Scope = { name: string; depth: number; begin: number; end: number; host: number; device: number; kinds: [string, number][] };
-/** `most`, `host` and `device` are bytes: the largest sum inside it, and growth from its begin to its end. */
-export type Region = { text: string; begin: number; end: number | null; thread: number; depth: number; most: number; host: number; device: number };
+export type Scope = { name: string; depth: number; begin: number; end: number };
+export type Region = { text: string; begin: number; end: number | null; depth: number };
 export type Mark = { time: number; text: string };
 /** A figure of the machine. `beside`: the plot of memory that it is drawn in, "both", "host", "device", or "" for none. */
 export type MachineFigure = { label: string; rows: number; worst: number; is_of_process: boolean; beside: string };
@@ -148,9 +133,7 @@ export type Lines = {
 /** `about` describes it, and is empty for an owner of the user's own rules. */
 export type Owner = { name: string; group: string; about: string; is_tensors: boolean };
 export type Kind = { name: string; side: 'host' | 'device' | ''; is_handle: boolean };
-export type OutOfMemory = { incidents: Incident[]; not_shown: number; over_time: FragmentationOverTime };
-/** Columns, at snapshots: bytes that segments reserve, free bytes in them, the largest hole, and the rest's share of the free. */
-export type FragmentationOverTime = { time: number[]; reserved: number[]; free: number[]; largest_hole: number[]; share: number[] };
+export type OutOfMemory = { incidents: Incident[]; not_shown: number };
 /** An allocation that failed for lack of memory, with its further tries. */
 export type Incident = {
     number: number;
@@ -186,27 +169,16 @@ export type Balance = {
     elsewhere: number;
     free: number;
 };
-export type Sizes = { when: string; exactness: string; all: SizesRow; owners: SizesRow[]; lines: SizesRow[] };
-/** `held` at the peak, `asked` for in the whole run; `at_once` of these were freed before their thread allocated again. */
-export type SizesRow = { name: string; held: SizesOf; asked: SizesOf; at_once: number };
-/** Blocks by size: bits of the size, blocks, bytes. `mean`: bytes of a block. */
-export type SizesOf = { classes: [number, number, number][]; blocks: number; bytes: number; mean: number };
-export type Temporary = { site: string; temporaries: number; blocks: number; bytes: number };
-/** Memory still allocated at exit, before an interpreter's clean-up, and lines that keep growing. `unknown`: why growth is unknown. */
-export type LeaksData = {
-    time: number;
-    bytes: number;
-    owners: LeakedOwner[];
-    places: LeakedPlace[];
-    not_counted: [string, number][];
-    step: string;
-    n_steps: number;
-    unknown: string;
-    growing: GrowingLine[];
+/** A table that follows no moment. `view`: the section that it is in; `limit`: rows that are shown until more are asked for. Columns have a head, and how their figures are shown ("" for a text, else as in charts/table.tsx). */
+export type ReadyTable = {
+    view: string;
+    caption: string;
+    note: string;
+    limit: number;
+    columns: [string, string][];
+    rows: (number | string)[][];
+    total: (number | string)[];
 };
-export type GrowingLine = { label: string; owner: string; grown: number; held: number; since: number; slope: number };
-export type LeakedPlace = { label: string; owner: string; kind: string; bytes: number; blocks: number };
-export type LeakedOwner = { name: string; group: string; host: number; device: number; blocks: number };
 /** The report's statements at a moment. `figures`: memory spaces, "" for both, and bytes; `space`: of the lines. */
 export type NamedReport = {
     moment: number;
