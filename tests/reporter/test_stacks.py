@@ -10,7 +10,7 @@ from jmassif.attribution.names import Names
 
 from jmassif.html import cells
 from jmassif.html.cells import TooLarge
-from jmassif.html.diff_page import comparison, stacks_data
+from jmassif.html.diff_page import stacks_data
 from jmassif.model.records import counted_blocks, side_of
 from jmassif.model.run import Profile
 from tests.reporter.test_page_data import column, moments
@@ -149,13 +149,14 @@ def test_of_repeated_runs_the_stacks_are_the_medians() -> None:
         return holding(("app", ["f (a.so)"], n_bytes))
 
     difference, stacks = diff([[run(50), run(10), run(30)], [run(7), run(9)]])
-    assert [sum(held[0] for held in live.values()) for live in moments(stacks_data(difference, stacks))] == [30, 7]
-    told = comparison(difference)
-    assert [row["stacks_of"] for row in told["columns"]] == ["0.2", "1.0"]
-    assert [cell["host"] for cell in told["views"][0]["total"]["cells"]] == [30, 7]
+    data = stacks_data(difference, stacks)
+    assert [sum(held[0] for held in live.values()) for live in moments(data)] == [30, 7]
+    tables = {table["view"]: table for table in reversed(data.head["tables"])}
+    assert "of the median run (0: 0.2; 1: 1.0)" in tables["sides"]["note"]
+    assert tables["by-owner"]["total"][1:3] == [30, 7]
 
 
 def test_what_a_browser_cannot_count_is_refused() -> None:
-    difference, _ = diff([[holding(("app", ["f (a.so)"], 1 << 53))], [holding(("app", ["f (a.so)"], 1))]])
+    difference, stacks = diff([[holding(("app", ["f (a.so)"], 1 << 53))], [holding(("app", ["f (a.so)"], 1))]])
     with pytest.raises(TooLarge):
-        comparison(difference)
+        stacks_data(difference, stacks)

@@ -257,7 +257,9 @@ def test_a_program_that_is_known_to_run_is_nowhere_said_to_be_killed() -> None:
     running.is_running = True
     shown = "\n".join(report(running))
     assert "Run:         pid 7, 5 ms, still running" in shown and "killed" not in shown
-    assert run_data(report_of(running)).head["notes"][-1]["text"].startswith("Incomplete trace: the program still runs.")
+    assert (
+        run_data(report_of(running)).head["notes"][-1]["text"].startswith("Incomplete trace: the program still runs.")
+    )
 
 
 def test_never_freed_memory_shows_only_for_a_program_that_came_to_its_end() -> None:

@@ -13,7 +13,7 @@ from tests.reporter.test_reconciliation import LATER, trace as traced
 from tests.web.browser import look, visit, write_page
 from tests.web.pages import Shown, kept_page, train
 
-OWNERS = "#balance .waterfall tbody tr"
+ROWS = ["rows", "#balance tbody"]  # name, bytes, share, what it is
 # After the owners; those of the machine are of it only, and "used before the run" stands first.
 PROCESS = ["allocated, never written", "free inside malloc", "profiler overhead", "unexplained"]
 MACHINE = ["used by others since", "freed by others since", "available"]
@@ -41,46 +41,21 @@ def test_the_steps_lead_from_what_was_there_to_what_is_free(training: Shown) -> 
     profile = training.profile
     snapshot = fullest(profile, profile.peaks["total"].time)
     assert snapshot is not None
-    names, figures, total, said = look(
-        training.page,
-        ["attributes", OWNERS, "data-owner"],
-        ["attributes", OWNERS, "data-bytes"],
-        ["text", "#balance .waterfall tfoot"],
-        ["text", "#balance h3"],
-    )
+    rows, total, said = look(training.page, ROWS, ["text", "#balance tfoot"], ["text", "#balance .above"])
     wanted = expected(profile, snapshot)
-    assert dict(zip(names, map(int, figures))) == wanted
+    names = [row[0] for row in rows]
+    assert {row[0]: row[1] for row in rows} == wanted
     assert names[0] == "used before the run" and names[-6:-2] == PROCESS and names[-1] == "available"
     assert sum(wanted.values()) == memory_balance(profile, snapshot).board
     assert size(memory_balance(profile, snapshot).board) in total
     assert f"snapshot {profile.snapshots[snapshot].id}" in said
 
 
-def test_the_run_alone_can_be_seen(training: Shown) -> None:
-    names, figures = look(
-        training.page,
-        ["choose", "#balance .choice select", "process"],
-        ["attributes", OWNERS, "data-owner"],
-        ["attributes", OWNERS, "data-bytes"],
-    )[1:]
-    snapshot = fullest(training.profile, training.profile.peaks["total"].time)
-    assert snapshot is not None
-    wanted = expected(training.profile, snapshot)
-    assert dict(zip(names, map(int, figures))) == {
-        name: n for name, n in wanted.items() if name not in MACHINE + ["used before the run"]
-    }
-
-
 def test_another_moment_has_another_balance(training: Shown) -> None:
     profile = training.profile
     last = sampled(profile)[-1]
-    names, figures = look(
-        training.page,
-        ["click", ".moment button:text-is('End')"],
-        ["attributes", OWNERS, "data-owner"],
-        ["attributes", OWNERS, "data-bytes"],
-    )[1:]
-    assert dict(zip(names, map(int, figures)))["available"] in {
+    (rows,) = look(training.page, ["click", ".moment button:text-is('End')"], ROWS)[1:]
+    assert {row[0]: row[1] for row in rows}["available"] in {
         memory_balance(profile, snapshot).free for snapshot in sampled(profile)
     }
     assert last != fullest(profile, profile.peaks["total"].time)
@@ -88,23 +63,19 @@ def test_another_moment_has_another_balance(training: Shown) -> None:
 
 def test_what_is_doubtful_is_said(tmp_path: Path) -> None:
     path = traced({**LATER, "resident-valgrind": 40, "mem-available": 2500}).save(tmp_path)
-    texts, steps = look(
-        write_page(tmp_path, path),
-        ["texts", "#balance .doubt"],
-        ["attributes", f"{OWNERS}:has(.negative)", "data-owner"],
-    )
+    texts, rows = look(write_page(tmp_path, path), ["texts", "#balance .doubt"], ROWS)
     assert len(texts) == 2 and texts[0].startswith("45.0 MiB is unexplained")
-    assert steps == ["allocated, never written"]
+    assert [row[0] for row in rows if row[1] < 0] == ["allocated, never written"]
 
 
-def test_what_is_taken_away_is_drawn_so(tmp_path: Path) -> None:
+def test_what_is_taken_away_is_negative(tmp_path: Path) -> None:
     path = traced({**LATER, "resident-heap": 60}).save(tmp_path)
-    negative = f"{OWNERS}:has(.negative)"
-    steps, why = look(
-        write_page(tmp_path, path), ["attributes", negative, "data-owner"], ["texts", f"{negative} .quiet"]
-    )
-    assert steps == ["allocated, never written", "freed by others since"]
-    assert [text.strip() for text in why] == ["taken away: it has no pages", ""]
+    (rows,) = look(write_page(tmp_path, path), ROWS)
+    away = [(row[0], row[3]) for row in rows if row[1] < 0]
+    assert away == [
+        ("allocated, never written", "taken away: it has no pages"),
+        ("freed by others since", ""),
+    ]
 
 
 def test_a_run_without_them_has_no_such_section(tmp_path: Path) -> None:

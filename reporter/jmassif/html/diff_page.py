@@ -1,31 +1,44 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The data of a difference's page: the JSON format's object, and the call stacks of every column.
+"""The data of a difference's page: its tables, and the call stacks of every column.
 
 The stacks look like a run's (html/data.py), with a moment for each column, so that the page draws them with the same code.
 Those of repeated runs are the typical run's, as medians of places do not add up.
 """
 
 from html import escape
-from typing import Any, Dict, Iterator, List, NamedTuple, Tuple
+from typing import Iterator, List
 
-from jmassif.analysis.compare import Column, Difference, Finding, Stacks
+from jmassif.analysis.compare import Column, Difference, Stacks
 from jmassif.attribution.names import Names
 from jmassif.attribution.packages import CORE, Folding, Internal
-from jmassif.export.diff_data import DifferenceTable, LadderRow, rows_of, table_of
 from jmassif.export.json import data
 from jmassif.html.cells import NO_LINE, Columns, all_shown, cells, shown
 from jmassif.html.data import RunData
-from jmassif.html.head import About, ChosenMoments, Events, Figures, Identity, Moments, Packed, run_head
+from jmassif.html.head import (
+    About,
+    ChosenMoments,
+    Events,
+    Figures,
+    Identity,
+    Moments,
+    Packed,
+    ReadyTable,
+    TableCell,
+    run_head,
+)
 from jmassif.html.names import SharedNames, cells_data
 from jmassif.html.page import fill_page, pack
 from jmassif.model.run_info import label
-from jmassif.render.diff_tables import ladder_table, sentences
+from jmassif.render.diff_tables import figure_tables, ladder_table, notes, sentences
+from jmassif.render.words import OWNERS
 
 
 def write(difference: Difference, stacks: Stacks) -> Iterator[str]:
     """The runs must have been measured with `stacks`. Raises FormatError."""
     title = shown(" → ".join(column.label for column in difference.columns))
-    packed = pack([stacks_data(difference, stacks)], title, difference=comparison(difference))
+    packed = pack(
+        [stacks_data(difference, stacks)], title, difference=[shown(column.label) for column in difference.columns]
+    )
     yield from fill_page(
         title, "".join(f'<p class="statement">{escape(text)}</p>' for text in _texts(difference)), packed
     )
@@ -59,6 +72,57 @@ class _Folding(Folding):
         self.internal = lambda frame: Internal(CORE, stacks.packages[frame])
 
 
+def _runs(column: Column) -> str:
+    return ", ".join(run.name if run.is_complete else f"{run.name} (truncated)" for run in column.runs)
+
+
+def _sides(difference: Difference) -> Iterator[ReadyTable]:
+    """The traces, and facts in which they differ or not."""
+    columns = difference.columns
+    heads = [("fact", ""), *((column.label, "long") for column in columns)]
+    details = [fact for fact in difference.facts if fact.is_redundant or "." in fact.key]
+    rows: List[List[List[TableCell]]] = [
+        [[fact.label, *(value or "?" for value in fact.values)] for fact in facts]
+        for facts in ([fact for fact in difference.facts if fact not in details], details)
+    ]
+    rows[0].insert(0, ["traces", *map(_runs, columns)])
+    repeated = [f"{column.label}: {column.typical.name}" for column in columns if len(column.runs) > 1]
+    said = notes(difference)
+    if repeated:
+        said.append(f"Call trees of repeated runs are of the median run ({'; '.join(repeated)}).")
+    yield ReadyTable("sides", "Differences", " ".join(said), 40, heads, rows[0], [])
+    if details:
+        yield ReadyTable("sides", "Options, environment and packages", "", 10, heads, rows[1], [])
+    first, *others = [run.facts for column in columns for run in column.runs]
+    common: List[List[TableCell]] = [
+        [label(key), value]
+        for key, value in first.items()
+        if value and "." not in key and all(facts.get(key, "") == value for facts in others)
+    ]
+    if common:
+        yield ReadyTable("sides", "The same in all runs", "", 10, [("fact", ""), ("all", "long")], common, [])
+
+
+def _tables(difference: Difference) -> Iterator[ReadyTable]:
+    for sides in difference.ladders:
+        title, labels, texts = ladder_table(difference, sides)
+        columns = [("step", ""), *((label, "figure") for label in labels)]
+        yield ReadyTable("changes", title, "", 25, columns, [list(row) for row in texts], [])
+    for table in figure_tables(difference):
+        all_: List[List[TableCell]] = [[name, *values] for name, values in table.rows]
+        *rows, total = all_
+        # Without tensors, or Python, the rows say just that.
+        if any(not str(row[0]).startswith("(") for row in rows):
+            columns = [(table.by.replace("-", " "), ""), *table.heads]
+            yield ReadyTable(f"by-{table.by}", table.title, "", 25, columns, rows, total)
+    names = [row.key.name for view in difference.views if view.by == "owner" for row in view.rows]
+    known: List[List[TableCell]] = [[name, OWNERS[name]] for name in names if name in OWNERS]
+    if known:
+        heads = [("owner", ""), ("description", "long")]
+        yield ReadyTable("by-owner", "Owner descriptions", "", 25, heads, known, [])
+    yield from _sides(difference)
+
+
 def stacks_data(difference: Difference, stacks: Stacks) -> RunData:
     """A moment for each column; its run must have been measured with `stacks`. Raises TooLarge."""
     stacks.show([column.typical.held for column in difference.columns if column.typical.held])
@@ -73,90 +137,5 @@ def stacks_data(difference: Difference, stacks: Stacks) -> RunData:
     moments = Moments(["column"], {}, ChosenMoments(last, last))
     run = Identity("ms", difference.is_discrete)
     head = run_head(run, Figures(), shared.cell_names(), moments, Events(), About(), Packed(packed.specs))
-    return RunData(head, packed.bytes())
-
-
-def _common(difference: Difference) -> List[Tuple[str, str]]:
-    """Facts that are the same in all runs: names and texts, but for options, environment and packages."""
-    first, *others = [run.facts for column in difference.columns for run in column.runs]
-    return [
-        (shown(label(key)), shown(value))
-        for key, value in first.items()
-        if value and "." not in key and all(facts.get(key, "") == value for facts in others)
-    ]
-
-
-class DifferenceRun(NamedTuple):
-    file: str
-    complete: bool
-
-
-class DifferenceColumn(NamedTuple):
-    label: str
-    stacks_of: str  # the run whose call stacks are shown
-    runs: List[DifferenceRun]
-
-
-class DifferenceFact(NamedTuple):
-    key: str
-    label: str
-    values: List[str]
-    is_detail: bool
-
-
-class DifferenceLadder(NamedTuple):
-    """As the text report has it, and its rows' bytes."""
-
-    pool: str
-    title: str
-    heads: List[str]
-    rows: List[List[str]]
-    data: List[LadderRow]
-
-
-class Comparison(NamedTuple):
-    """A difference. `common`: facts of all runs; `headline`: the findings in sentences."""
-
-    headline: List[str]
-    findings: List[Finding]
-    moment: str
-    discrete: bool
-    min_bytes: int
-    columns: List[DifferenceColumn]
-    facts: List[DifferenceFact]
-    common: List[Tuple[str, str]]
-    ladders: List[DifferenceLadder]
-    views: List[DifferenceTable]
-
-
-def _column(column: Column) -> DifferenceColumn:
-    runs = [DifferenceRun(run.name, run.is_complete) for run in column.runs]
-    return DifferenceColumn(column.label, column.typical.name, runs)
-
-
-def comparison(difference: Difference) -> Dict[str, Any]:
-    """Raises TooLarge."""
-    ladders = [
-        DifferenceLadder(sides[0].pool, *ladder_table(difference, sides)[:3], data=rows_of(sides))
-        for sides in difference.ladders
-    ]
-    found: Dict[str, Any] = all_shown(
-        data(
-            Comparison(
-                _texts(difference),
-                difference.findings,
-                difference.moment,
-                difference.is_discrete,
-                difference.min_bytes,
-                list(map(_column, difference.columns)),
-                [
-                    DifferenceFact(*fact[:3], is_detail=fact.is_redundant or "." in fact.key)
-                    for fact in difference.facts
-                ],
-                _common(difference),
-                ladders,
-                list(map(table_of, difference.views)),
-            )
-        )
-    )
-    return found
+    tables = all_shown(data(list(_tables(difference))))
+    return RunData({**head, "tables": tables}, packed.bytes())

@@ -60,10 +60,13 @@ def pack(
     runs: Sequence[RunData],
     title: str,
     sum_: Optional[Dict[str, Any]] = None,
-    difference: Optional[Dict[str, Any]] = None,
+    difference: Optional[Sequence[str]] = None,
     fleet: Optional[Dict[str, Any]] = None,
 ) -> bytes:
-    """The data as the page reads it: the length of the JSON in 4 bytes, the JSON, the runs' columns one after the other."""
+    """The data as the page reads it: the length of the JSON in 4 bytes, the JSON, the runs' columns one after the other.
+
+    `difference`: of a comparison, the labels of what is compared.
+    """
     described = []
     at = 0
     for run in runs:

@@ -221,7 +221,7 @@ def start_up(report: Report, offset: int = 0) -> Iterator[ReadyTable]:
     fall = report.waterfall(MAX_SCOPES)
     rows: List[Row] = [
         [
-            "\u00a0\u00a0" * depth + shown(scope.name),
+            "  " * depth + shown(scope.name),
             scope.begin + offset,
             scope.end - scope.begin,
             *_growths(scope.growths),

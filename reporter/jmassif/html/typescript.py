@@ -7,7 +7,6 @@ After a change to these run `PYTHONPATH=reporter python3 -m jmassif.html.typescr
 from typing import Any, Dict, Iterator
 
 from jmassif.export.json import merged_schema
-from jmassif.html.diff_page import Comparison
 from jmassif.html.head import RUN, Together
 
 _PLAIN = {"boolean": "boolean", "integer": "number", "number": "number", "string": "string", "null": "null"}
@@ -37,7 +36,7 @@ def typescript() -> Iterator[str]:
     """The lines of a module, as prettier has them."""
     yield from ["// SPDX-License-Identifier: GPL-2.0-or-later", "//"]
     yield from ["// The JSON in a page. Written by reporter/jmassif/html/typescript.py: do not edit.", ""]
-    roots = {"RunHead": RUN, "Together": (Together,), "Difference": (Comparison,)}
+    roots = {"RunHead": RUN, "Together": (Together,)}
     pending = {name: merged_schema(name, parts) for name, parts in roots.items()}
     written: Dict[str, Dict[str, Any]] = {}
     while pending:

@@ -3,7 +3,7 @@
 
 import os
 import re
-from typing import Dict, Iterator, List, NamedTuple
+from typing import Dict, Iterator, List, NamedTuple, Tuple, Union
 
 from jmassif.analysis.compare import MORE_THAN_ALL, POOLS, SCOPE, Column, Difference, DifferenceRow
 from jmassif.analysis.compare import Finding, Moved, View
@@ -104,22 +104,65 @@ def sentences(difference: Difference, finding: Finding) -> List[str]:
 # ---- tables --------------------------------------------------------------------------------------
 
 
-def _cells(difference: Difference, view: View, pool: str, row: DifferenceRow) -> Dict[str, str]:
-    """Texts of a row in a table about one pool, by head of the column. The last column is compared with the first."""
+Value = Union[int, str]
+
+
+class FigureTable(NamedTuple):
+    """A view of one memory space. The last column is compared with the first."""
+
+    by: str
+    title: str
+    # Of the columns after the names, and what is in them: "bytes", "change", "signed" or "" (text).
+    heads: List[Tuple[str, str]]
+    rows: List[Tuple[str, List[Value]]]  # the last one is the total
+
+
+def _figures(difference: Difference, view: View, pool: str, row: DifferenceRow) -> List[Tuple[str, str, Value]]:
+    """Of a row: head and kind of each column, and what is in it."""
     pick, last = POOLS[pool], row.cells[-1]
-    cells = {str(number): size(pick(cell.figures)) for number, cell in enumerate(row.cells)}
+    found: List[Tuple[str, str, Value]] = [
+        (column.label, "bytes", pick(cell.figures)) for column, cell in zip(difference.columns, row.cells)
+    ]
     if len(row.cells) == 1:
-        return cells
-    cells["change"] = growth(pick(last.change))
-    cells["%"] = "" if row is view.rounding else change_of(pick(row.cells[0].figures), pick(last.figures))
+        return found
+    share = "" if row is view.rounding else change_of(pick(row.cells[0].figures), pick(last.figures))
+    found += [("change", "change", pick(last.change)), ("%", "", share)]
     if difference.has_repeats:
-        cells["noise"] = "" if last.is_beyond_noise else "within"
+        found.append(("noise", "", "" if last.is_beyond_noise else "within"))
     if pool == "bytes":  # counts of either memory space are not known
         spaces = {f"{space} change": POOLS[space] for space in ("host", "device")}
         if all(any(of(cell.figures) for cell in view.total.cells) for of in spaces.values()):
-            cells.update((head, growth(of(last.change))) for head, of in spaces.items())
-        cells[view.counts] = f"{last.change.blocks:+,}".replace("+0", "")
-    return cells
+            found += [(head, "change", of(last.change)) for head, of in spaces.items()]
+        found.append((view.counts, "signed", last.change.blocks))
+    return found
+
+
+def figure_tables(difference: Difference) -> Iterator[FigureTable]:
+    for view in (view for view in difference.views if view.rows or view.by != SCOPE):
+        for pool in _pools(difference, view):
+            is_in = POOLS[pool]
+            rows = [(_name(r), r) for r in view.rows if pool == "bytes" or any(is_in(cell.figures) for cell in r.cells)]
+            if view.other:
+                rows.append((f"{count(view.n_other, 'other')}, each under {size(difference.min_bytes)}", view.other))
+            if view.rounding:
+                rows.append(("rounding of medians", view.rounding))
+            rows.append(("total", view.total))
+            figures = [_figures(difference, view, pool, row) for _, row in rows]
+            heads = [(head, kind) for head, kind, _ in figures[-1]]
+            values = [(name, [each[2] for each in row]) for (name, _), row in zip(rows, figures)]
+            yield FigureTable(view.by, _title(difference, view, pool), heads, values)
+
+
+def _texts(heads: List[Tuple[str, str]], values: List[Value]) -> Iterator[str]:
+    for (_, kind), value in zip(heads, values):
+        if isinstance(value, str):
+            yield value
+        elif kind == "signed":
+            yield f"{value:+,}".replace("+0", "")
+        elif kind == "change":
+            yield growth(value)
+        else:
+            yield size(value)
 
 
 def _pools(difference: Difference, view: View) -> List[str]:
@@ -163,19 +206,10 @@ def ladder_table(difference: Difference, ladders: List[Ladder]) -> Section:
 def _sections(difference: Difference) -> Iterator[Section]:
     for ladder in difference.ladders:
         yield ladder_table(difference, ladder)
-    for view in (view for view in difference.views if view.rows or view.by != SCOPE):
-        for pool in _pools(difference, view):
-            is_in = POOLS[pool]
-            rows = [(_name(r), r) for r in view.rows if pool == "bytes" or any(is_in(cell.figures) for cell in r.cells)]
-            if view.other:
-                rows.append((f"{count(view.n_other, 'other')}, each under {size(difference.min_bytes)}", view.other))
-            if view.rounding:
-                rows.append(("rounding of medians", view.rounding))
-            rows.append(("total", view.total))
-            cells = [_cells(difference, view, pool, row) for _, row in rows]
-            heads = _heads(difference) + list(cells[-1])[len(difference.columns) :]
-            texts = [[cut(name, _MAX_NAME), *row.values()] for (name, _), row in zip(rows, cells)]
-            yield Section(_title(difference, view, pool), heads, texts)
+    for table in figure_tables(difference):
+        heads = _heads(difference) + [head for head, _ in table.heads[len(difference.columns) :]]
+        rows = [[cut(name, _MAX_NAME), *_texts(table.heads, values)] for name, values in table.rows]
+        yield Section(table.title, heads, rows)
 
 
 def _files(column: Column) -> str:
@@ -201,7 +235,7 @@ def _facts(difference: Difference) -> List[List[str]]:
     return [[printable(cut(name, _MAX_NAME)), printable(text)] for name, text in found]
 
 
-def _notes(difference: Difference) -> List[str]:
+def notes(difference: Difference) -> List[str]:
     notes = []
     if difference.has_repeats:
         notes.append("Figures of repeated runs are medians, those of the ladder of the run with the median total.")
@@ -229,7 +263,7 @@ def write_text(difference: Difference) -> Iterator[str]:
     width = max(len(name) for name, _ in facts) + 2
     for name, text in facts:
         yield f"{name + ':':<{width}}{text}"
-    for note in _notes(difference):
+    for note in notes(difference):
         yield from [""] + paragraph(note)
     for section in _sections(difference):
         yield from heading(section.title)
@@ -266,7 +300,7 @@ def write_markdown(difference: Difference) -> Iterator[str]:
     yield "|:--|:--|"
     for name, text in _facts(difference):
         yield f"| {escaped(name)} | {escaped(text)} |"
-    for note in _notes(difference):
+    for note in notes(difference):
         yield from ["", note]
     for section in _sections(difference):
         yield from ["", f"### {escaped(section.title)}", ""]

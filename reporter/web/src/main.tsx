@@ -7,15 +7,14 @@ import { render } from 'preact';
 import { Address } from './address.js';
 import { App } from './app.js';
 import { Bar } from './first/bar.js';
-import { Comparison } from './runs/comparison.js';
 import { type PageData, unpack } from './runs/data.js';
 import { Page } from './runs/page.js';
-import { partsOf } from './runs/parts.js';
+import { heldParts, noOtherParts, partsOf } from './runs/parts.js';
 import { Run } from './runs/run.js';
 import { sum } from './runs/sum.js';
 
 function runsOf({ difference, runs, together }: PageData): Run[] {
-    if (difference) return runs.map((run) => new Comparison(run, difference));
+    if (difference) return runs.map((run) => new Run({ ...heldParts(run), ...noOtherParts(), columns: difference }));
     if (!together) return runs.map((run) => new Run(partsOf(run)));
     const each = runs.slice(1).map((run) => new Run(partsOf(run)));
     return [sum(runs[0], each, together), ...each];

@@ -12,7 +12,6 @@
 // runs/page.ts offers, and registers nowhere.
 
 import type { ComponentType } from 'preact';
-import type { Difference } from './runs/data.js';
 import type { Page } from './runs/page.js';
 import type { Run } from './runs/run.js';
 import { About } from './views/about.js';
@@ -20,7 +19,6 @@ import { SystemMemory } from './views/balance.js';
 import { Blocks } from './views/blocks.js';
 import { CallersCallees } from './views/callers_callees.js';
 import { Calls } from './views/calls.js';
-import { Changes, compared, Sides } from './views/compared.js';
 import { DeviceMap } from './views/device.js';
 import { Lines } from './views/lines.js';
 import { BlocksOverTime } from './views/lives.js';
@@ -30,7 +28,7 @@ import { OutOfMemory } from './views/oom.js';
 import { Others } from './views/others.js';
 import { Owners } from './views/owners.js';
 import { Range } from './views/range.js';
-import { ready } from './views/ready.js';
+import { ready, tablesOf } from './views/ready.js';
 import { Snapshots } from './views/snapshots.js';
 
 export type View = { id: string; title: string; isWhole?: boolean; fits?: (run: Run) => boolean; View: ComponentType<{ page: Page }> };
@@ -56,21 +54,25 @@ const TABS: Tab[] = [
     },
 ];
 
-const ofComparison = (difference: Difference): Tab[] => [
-    { id: 'changes-by', title: 'Changes', views: difference.views.map(compared) },
-    { id: 'flame-graph', title: 'Flame graph', views: [Calls] },
-    { id: 'run', title: 'Runs', views: [Sides] },
-];
+/** Those of a comparison: each way to tell memory apart has a view, which its table's caption names. */
+function ofComparison({ whole }: Page): Tab[] {
+    const ids = [...new Set(whole.head.tables.map(({ view }) => view))].filter((id) => id.startsWith('by-'));
+    return [
+        { id: 'changes-by', title: 'Changes', views: ids.map((id) => ready(id, tablesOf(whole, id)[0].caption.split(':')[0])) },
+        { id: 'flame-graph', title: 'Flame graph', views: [Calls] },
+        { id: 'run', title: 'Runs', views: [ready('sides', 'Compared runs')] },
+    ];
+}
 
 /** Views above the tabs. */
-export const above = (page: Page): View[] => (page.data.difference ? [Changes] : []);
+export const above = (page: Page): View[] => (page.data.difference ? [ready('changes', 'Changes')] : []);
 
 export const runOf = (page: Page, view: View) => (view.isWhole ? page.whole : page.run);
 export const fits = (page: Page, view: View) => view.fits?.(runOf(page, view)) ?? true;
 
 /** Those that have something to show. */
 export const tabsOf = (page: Page) =>
-    (page.data.difference ? ofComparison(page.data.difference) : TABS).filter(({ views }) => views.some((view) => fits(page, view)));
+    (page.data.difference ? ofComparison(page) : TABS).filter(({ views }) => views.some((view) => fits(page, view)));
 
 /** The moment of the failed allocation that ended the run; -1 without one. */
 export const failureOf = ({ head }: Run) => head.reports?.find(({ name }) => name === 'the failure')?.moment ?? -1;

@@ -9,8 +9,8 @@ import { fixed, growth, moment, size, whole } from '../base/units.js';
 import { copy, csv, save, tabbed } from './csv.js';
 import { filterOf, useKept, ViewContext } from './section.js';
 
-/** "percent" is of 0 to 100; "figure" is shown in a way of its own. */
-export type Kind = 'bytes' | 'number' | 'growth' | 'percent' | 'time' | 'figure' | 'long';
+/** "percent" is of 0 to 100; "change" is coloured, "signed" counts; "figure" is shown in a way of its own. */
+export type Kind = 'bytes' | 'number' | 'growth' | 'change' | 'signed' | 'percent' | 'time' | 'figure' | 'long';
 export type Column<R> = {
     head: string;
     /** Text that takes one line, if left out. */
@@ -26,6 +26,8 @@ const SHOWN: Record<Kind, (value: number, unit: string) => string> = {
     bytes: (value) => (value ? size(value) : '–'),
     number: (value) => (value ? whole(value) : '–'),
     growth: (value) => growth(value),
+    change: (value) => growth(value),
+    signed: (value) => (value ? `${value > 0 ? '+' : ''}${whole(value)}` : ''),
     percent: (value) => `${fixed(value, 1)} %`,
     time: (value, unit) => moment(value, unit),
     figure: String,
@@ -60,8 +62,11 @@ function Cell<R>({ column, row, isHead }: { column: Column<R>; row: R; isHead: b
     const { as } = column;
     const value = column.value(row);
     const exact = isFigure(column) && as !== 'time' && as !== 'percent' && typeof value === 'number' ? value.toLocaleString('en-US') : undefined;
+    const change = as !== 'change' || !value ? '' : Number(value) > 0 ? ' grown' : ' shrunk';
     const properties = {
-        class: isFigure(column) ? 'figure' : (as ?? ''),
+        class: isFigure(column) ? `figure${change}` : (as ?? ''),
+        // A bar behind a share.
+        style: as === 'percent' && typeof value === 'number' ? { '--share': value } : undefined,
         title: column.title?.(row) ?? exact,
         'data-value': isFigure(column) && typeof value === 'number' ? value : undefined,
     };

@@ -9,29 +9,11 @@ import { zoomBy } from '../charts/plot.js';
 import { Choice } from '../charts/section.js';
 import { Chip } from '../charts/chip.js';
 import { copy } from '../charts/csv.js';
-import { comparisonOf } from '../runs/comparison.js';
 import { expressionOf } from '../runs/filter.js';
 import { type Page, usePage } from '../runs/page.js';
 import { tabsOf } from '../tabs.js';
 
 type Option = [value: string, text: string];
-
-/** Of a comparison: a choice of columns. */
-function Columns({ page }: { page: Page }) {
-    const { columns } = comparisonOf(page).difference;
-    const options = columns.map(({ label }, i): Option => [String(i), label]);
-    return (
-        <>
-            <Choice label="Show" options={options} value={String(page.moment)} onChange={(value) => page.select(Number(value))} />
-            <Choice
-                label="vs."
-                options={[['', 'nothing'], ...options]}
-                value={String(page.other ?? '')}
-                onChange={(value) => page.compare(value === '' ? null : Number(value))}
-            />
-        </>
-    );
-}
 
 function Processes({ page }: { page: Page }) {
     const options = page.runs.map(({ head }, i): Option => [String(i), i ? `${head.pid} ${head.command}` : head.command]);
@@ -229,7 +211,7 @@ export function Bar({ page, address }: { page: Page; address: Address }) {
     );
     return (
         <div class="bar" role="toolbar" aria-label="What the page shows">
-            {page.data.difference ? <Columns page={page} /> : page.runs.length > 1 && <Processes page={page} />}
+            {page.runs.length > 1 && <Processes page={page} />}
             {page.isPart && (
                 <span class="chips" role="status">
                     <button

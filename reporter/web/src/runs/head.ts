@@ -2,56 +2,6 @@
 //
 // The JSON in a page. Written by reporter/jmassif/html/typescript.py: do not edit.
 
-export type Difference = {
-    headline: string[];
-    findings: Finding[];
-    moment: string;
-    discrete: boolean;
-    min_bytes: number;
-    columns: DifferenceColumn[];
-    facts: DifferenceFact[];
-    common: [string, string][];
-    ladders: DifferenceLadder[];
-    views: DifferenceTable[];
-};
-/** `number_is`: "blocks" or "calls". */
-export type DifferenceTable = {
-    by: string;
-    number_is: 'blocks' | 'calls';
-    rows: DifferenceRow[];
-    other_rows: number;
-    other: DifferenceRow | null;
-    rounding: DifferenceRow | null;
-    total: DifferenceRow;
-};
-/** A cell for each column. `inside`: the calls around a call; a row that these contain is not in the total. */
-export type DifferenceRow = { name: string; inside: string[]; in_total: boolean; cells: DifferenceCell[] };
-/** Figures of a column. The change is against the first one. */
-export type DifferenceCell = { host: number; device: number; number: number; change: DifferenceFigures; beyond_noise: boolean | null };
-export type DifferenceFigures = { host: number; device: number; number: number };
-/** As the text report has it, and its rows' bytes. */
-export type DifferenceLadder = { pool: string; title: string; heads: string[]; rows: string[][]; data: LadderRow[] };
-/** Figures for each column. `role`: "shown", "sum", "less" or "plus". */
-export type LadderRow = { key: string; role: 'shown' | 'sum' | 'less' | 'plus'; about: boolean; bytes: number[]; changes: number[] };
-export type DifferenceFact = { key: string; label: string; values: string[]; is_detail: boolean };
-export type DifferenceColumn = { label: string; stacks_of: string; runs: DifferenceRun[] };
-export type DifferenceRun = { file: string; complete: boolean };
-/** The change of one pool from the first column to the last. */
-export type Finding = {
-    pool: 'host' | 'device' | 'bytes';
-    before: number;
-    now: number;
-    most: Moved | null;
-    against: Moved | null;
-    step: Step | null;
-    by: string;
-    largest: NamedChange[];
-    is_beyond_noise: boolean | null;
-};
-export type NamedChange = { name: string; change: number };
-export type Step = { key: string; change: number };
-/** A line, or a function without one such line, with more bytes than before, or fewer. */
-export type Moved = { label: string; is_line: boolean; before: number; now: number };
 export type Together = { summary: Statement[]; no_clock: string; peaks: Record<string, SumPeak> };
 export type SumPeak = { bytes: number; time: number };
 /** A sentence of the first screen. */

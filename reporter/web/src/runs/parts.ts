@@ -40,8 +40,8 @@ type OtherParts = {
     mapped: { begin: Uint32Array; name: Uint32Array; figures: Float64Array[] };
     /** Of a sum. */
     together?: Together;
-    /** What is known of cells: all, if left out. */
-    measures?: Measure[];
+    /** Of a comparison, whose moments are columns. */
+    columns?: string[];
 };
 export type Parts = HeldParts & OtherParts;
 

@@ -50,7 +50,7 @@ export class Run {
         this.nodes = parts.nodes;
         this.blocks = parts.blocks;
         this.outline = parts.outline;
-        this.measures = parts.measures ?? ['bytes', 'blocks', 'allocated'];
+        this.measures = parts.columns ? ['bytes', 'blocks'] : ['bytes', 'blocks', 'allocated'];
         this.nCells = parts.cells.node.length;
         this.side = Uint8Array.from(parts.cells.kind, (kind) => ({ host: 0, device: 1, '': 2 })[parts.head.kinds[kind].side]);
         this.#describeMoments();
@@ -192,6 +192,8 @@ export class Run {
 
     /** Label of a moment: "peak, 2.61 s". A failure has its own time, shortly before that of its snapshot. */
     label(index: number) {
+        const { columns } = this.parts;
+        if (columns) return columns[index];
         const failure = this.head.reports?.find(({ name }) => name === 'the failure');
         if (failure?.moment === index) return `failure, ${failure.when.split(', ').at(-1)}`;
         return `${this.moments[index].name}, ${time(this.moments[index].time, this.head.unit)}`;

@@ -54,8 +54,8 @@ const isOnce = (list: string[], value: string) => list.indexOf(value) === list.l
 /** Name of a moment in addresses. */
 function keyOf({ data }: Page, run: Run, index: number): string {
     if (data.difference) {
-        const labels = data.difference.columns.map(({ label }) => label);
-        return isOnce(labels, labels[index]) ? labels[index] : String(index + 1);
+        const label = data.difference[index];
+        return isOnce(data.difference, label) ? label : String(index + 1);
     }
     const { name } = run.moments[index];
     return index === run.moments.length - 1 && index !== run.mainMoment ? LAST : name.replace(/^snapshot /, '').replaceAll(' ', '-');

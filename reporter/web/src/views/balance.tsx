@@ -2,59 +2,64 @@
 //
 // The balance of the whole machine: what was in use before, the program by owner, Valgrind, what nobody can explain, what is free.
 
-import { Choice, useKept } from '../charts/section.js';
-import { type Step, Waterfall } from '../charts/waterfall.js';
+import { type Column, Table } from '../charts/table.js';
 import { coloursOf } from '../runs/colours.js';
 import type { Balance } from '../runs/data.js';
 import type { Page } from '../runs/page.js';
 import type { Run } from '../runs/run.js';
 import { sumsOf } from '../runs/sums.js';
 
-const SCOPES: [string, string][] = [
-    ['machine', 'system'],
-    ['process', 'this process'],
-];
-const QUIET = 'var(--edge)';
+/** A part of the machine's memory; a negative one is taken away. */
+type Part = { name: string; note: string; bytes: number; colour: string };
 
-function owners(run: Run, made: Balance): Step[] {
+const COLUMNS: Column<Part>[] = [
+    {
+        head: 'part',
+        value: ({ name }) => name,
+        show: ({ name, colour }) => (
+            <span class="key">
+                <i style={{ background: colour }} />
+                {name}
+            </span>
+        ),
+    },
+    { head: 'bytes', as: 'bytes', value: ({ bytes }) => bytes },
+];
+
+function ownersOf(run: Run, { moment }: Balance): Part[] {
     const colours = coloursOf(run, 'owner');
-    return sumsOf(run, 'owner', made.moment)
+    return sumsOf(run, 'owner', moment)
         .map(({ name, index, sum }) => ({
             name,
-            group: run.head.owners[index].group,
+            note: run.head.owners[index].group,
             bytes: sum.host + (run.head.is_discrete ? 0 : sum.device),
             colour: colours[index],
         }))
-        .filter((step) => step.bytes > 0)
+        .filter(({ bytes }) => bytes > 0)
         .sort((a, b) => b.bytes - a.bytes);
 }
 
 type Field = 'before' | 'untouched' | 'allocators' | 'valgrind' | 'unaccounted' | 'elsewhere' | 'free';
 
-function stepsOf(run: Run, made: Balance, isWhole: boolean) {
-    const row = (field: Field, colour = QUIET): Step => ({ name: made.names[field], group: made.notes[field], bytes: made[field], colour });
-    const taken = [...owners(run, made), row('untouched'), row('allocators'), row('valgrind'), row('unaccounted')];
-    return isWhole ? [row('before'), ...taken, row('elsewhere'), row('free', 'transparent')] : taken;
-}
-
 function View({ page }: { page: Page }) {
     const { whole: run, moment } = page;
-    const [scope, set] = useKept<string>('show', 'machine');
     const made = run.head.balances[run.head.balance_of[moment]];
-    const isWhole = scope === 'machine';
+    const part = (field: Field): Part => ({ name: made.names[field], note: made.notes[field], bytes: made[field], colour: 'var(--edge)' });
+    const inside = (['untouched', 'allocators', 'valgrind', 'unaccounted'] as const).map(part);
+    const parts = [part('before'), ...ownersOf(run, made), ...inside, part('elsewhere'), part('free')];
     return (
         <>
-            <div class="above">
-                <h3>
-                    At {run.label(made.moment)}
-                    {made.moment !== moment && ', the nearest sample of pages'}
-                </h3>
-                <Choice label="Show" options={SCOPES} value={scope} onChange={set} />
-            </div>
-            <Waterfall
-                steps={stepsOf(run, made, isWhole)}
-                caption={isWhole ? 'System memory' : 'This process'}
-                sumName={isWhole ? 'the machine' : 'this process'}
+            <Table
+                caption="System memory"
+                note={`at ${run.label(made.moment)}${made.moment === moment ? '' : ', the nearest sample of pages'}`}
+                columns={[
+                    ...COLUMNS,
+                    { head: 'share', as: 'percent', value: ({ bytes }) => (100 * bytes) / made.board },
+                    { head: 'what it is', as: 'long', value: ({ note }) => note },
+                ]}
+                rows={parts}
+                sum={(rows) => ({ name: 'the machine', note: '', bytes: rows.reduce((sum, { bytes }) => sum + bytes, 0), colour: 'transparent' })}
+                limit={60}
             />
             {made.doubts.map((text) => (
                 <p key={text} class="doubt">

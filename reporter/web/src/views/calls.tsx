@@ -189,6 +189,18 @@ function Tree({ page, question, tools }: { page: Page; question: Question; tools
     );
 }
 
+/** Of a comparison: which columns are compared. */
+function Columns({ page, columns }: { page: Page; columns: string[] }) {
+    const options = columns.map((label, i): [string, string] => [String(i), label]);
+    const compare = (value: string) => page.compare(value === '' ? null : Number(value));
+    return (
+        <>
+            <Choice label="Of" options={options} value={String(page.moment)} onChange={(value) => page.select(Number(value))} />
+            <Choice label="vs." options={[['', 'nothing'], ...options]} value={String(page.other ?? '')} onChange={compare} />
+        </>
+    );
+}
+
 function View({ page }: { page: Page }) {
     const { run, moment, other, only } = page;
     const { owners, is_discrete } = run.head;
@@ -199,8 +211,10 @@ function View({ page }: { page: Page }) {
     const [fold, setFold] = useKept<'no' | 'yes'>('fold', 'no');
     const question: Question = { moment, other, measure, order, side, only, isFolded: fold === 'yes' };
     const narrow = (value: string) => page.narrow(value ? { dimension: 'owner', index: Number(value), name: owners[Number(value)].name } : null);
+    const { columns } = run.parts;
     const tools = (
         <>
+            {columns && <Columns page={page} columns={columns} />}
             <Choice label="Show" options={MEASURES.filter(([each]) => run.measures.includes(each))} value={measure} onChange={setMeasure} />
             <Choice label="Order" options={ORDERS} value={order} onChange={setOrder} />
             {hasDevice && <Choice label="Memory" options={is_discrete ? SIDES.slice(1) : SIDES} value={side} onChange={setSide} />}

@@ -4,12 +4,13 @@
 
 import { type Kind, Table } from '../charts/table.js';
 import type { ReadyTable } from '../runs/data.js';
+import type { View } from '../tabs.js';
 import type { Page } from '../runs/page.js';
 import type { Run } from '../runs/run.js';
 
-const tablesOf = (run: Run, id: string) => run.head.tables.filter(({ view }) => view === id);
+export const tablesOf = (run: Run, id: string) => run.head.tables.filter(({ view }) => view === id);
 
-export const Ready = ({ table: { caption, note, limit, columns, rows, total } }: { table: ReadyTable }) => (
+const Ready = ({ table: { caption, note, limit, columns, rows, total } }: { table: ReadyTable }) => (
     <Table
         caption={caption}
         note={note}
@@ -26,11 +27,14 @@ export const Ready = ({ table: { caption, note, limit, columns, rows, total } }:
 
 export const ReadyTables = ({ run, id }: { run: Run; id: string }) => tablesOf(run, id).map((table) => <Ready key={table.caption} table={table} />);
 
-/** The view of these tables. */
-export const ready = (id: string, title: string) => ({
-    id,
-    title,
-    isWhole: true,
-    fits: (run: Run) => tablesOf(run, id).length > 0,
-    View: ({ page }: { page: Page }) => <ReadyTables run={page.whole} id={id} />,
-});
+const made = new Map<string, View>();
+
+/** The view of these tables; always the same one, so that it stays on the page. */
+export function ready(id: string, title: string): View {
+    const known = made.get(id);
+    if (known) return known;
+    const Tables = ({ page }: { page: Page }) => <ReadyTables run={page.whole} id={id} />;
+    const view = { id, title, isWhole: true, fits: (run: Run) => tablesOf(run, id).length > 0, View: Tables };
+    made.set(id, view);
+    return view;
+}
