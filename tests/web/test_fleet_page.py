@@ -72,7 +72,11 @@ def test_every_figure_is_that_of_the_json(page: FleetPage) -> None:
         for row in (row for row in page.found["rows"] if row["view"] == view):
             cells: List[Any] = [row["name"], *(of["median"] for of in row["groups"])]
             for change in (each for each in row["changes"] if each):
-                cells += [change["bytes"], " … ".join(map(growth, change["interval"]))]
+                cells += [
+                    change["bytes"],
+                    " … ".join(map(growth, change["interval"])),
+                    "yes" if change["is_change"] else "",
+                ]
             expected.append(cells)
         assert rows == expected and len(rows) >= 1
 

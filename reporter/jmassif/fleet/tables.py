@@ -16,7 +16,7 @@ from jmassif.fleet.compare import FleetDifference, FleetRow, Frame
 from jmassif.fleet.database import FIGURE, PART, RUN
 from jmassif.html.cells import Columns, all_shown, shown
 from jmassif.html.data import RunData
-from jmassif.html.head import Packed
+from jmassif.html.head import FleetPage, FleetPart, FleetRuns, Packed, ReadyTable, TableCell
 from jmassif.html.page import fill_page, pack
 from jmassif.render.diff_tables import escaped, markdown_table, text_table
 from jmassif.render.layout import cut, heading, paragraph
@@ -197,17 +197,66 @@ def write_list(runs: Frame) -> Iterator[str]:
     yield from text_table(rows, "<")
 
 
+# ---- the page ----
+
+
+def _part(found: FleetDifference, row: FleetRow) -> FleetPart:
+    title = "Total" if row.view == TOTAL else f"{row.view.replace('-', ' ')} {row.name}"
+    groups = [
+        f"{count(of.n, 'run')}: median {size(of.median)}, spread {size(of.spread)}, 5 % below {size(of.low)}, 5 % above"
+        f" {size(of.high)}"
+        for of in row.groups
+    ]
+    return FleetPart(title, groups)
+
+
+def _part_row(row: FleetRow) -> List[TableCell]:
+    cells: List[TableCell] = [row.name, *(of.median for of in row.groups)]
+    for change in filter(None, row.changes):
+        interval = " … ".join(map(growth, change.interval)) if change.interval else "too few runs"
+        cells += [change.bytes, interval, "yes" if change.is_change else ""]
+    return cells
+
+
+def _page_tables(found: FleetDifference) -> Iterator[ReadyTable]:
+    labels = [group.label for group in found.groups]
+    heads = [("name", ""), *((label, "bytes") for label in labels)]
+    for label in (label for n, label in enumerate(labels) if n != found.base):
+        heads += [(f"change, {label}", "growth"), ("from … to", ""), ("significant", "")]
+    for view, rows in groupby(found.rows, lambda row: row.view):
+        yield ReadyTable(f"by-{view}", _TITLES[view], "medians", 25, heads, list(map(_part_row, rows)), [])
+    outliers: List[List[TableCell]] = [
+        [
+            each.host or each.file,
+            labels[each.group],
+            each.bytes,
+            each.median,
+            "total" if each.view == TOTAL else f"{each.view} {each.name}",
+            each.file,
+        ]
+        for each in found.outliers
+    ]
+    heads = [("run", ""), ("group", ""), ("bytes", "bytes"), ("median", "bytes"), ("part", ""), ("trace", "long")]
+    yield ReadyTable("outliers", "Outliers", "", 25, heads, outliers, [])
+    facts: List[List[TableCell]] = [list(row) for row in _facts(found)]
+    heads = [("name", ""), *((label, "") for label in labels)]
+    yield ReadyTable("facts", "Facts that differ between most runs of the groups", "", 25, heads, facts, [])
+
+
 def write_page(found: FleetDifference) -> Iterator[str]:
-    """As HTML, with the identity of the runs by group, in columns, and the figures of each. Raises FormatError."""
-    head = all_shown(_data(found))
-    names = ("id", "host", "board", "file", "start")
-    head["runs"] = [{name: [shown(text or "") for text in runs[name]] for name in names} for runs in found.runs]
+    """As HTML, with the runs of each group, in columns, and the figures of each. Raises FormatError."""
+    groups = [group.label for group in found.groups]
+    runs = [
+        FleetRuns(*([text or "" for text in of_group[name]] for name in ("host", "board", "file", "start")))
+        for of_group in found.runs
+    ]
+    page = FleetPage(groups, [_part(found, row) for row in found.rows], runs, list(_page_tables(found)))
     packed = Columns()
     for row in range(len(found.rows)):
         for group, values in enumerate(found.values):
             packed.add(f"{row}.{group}", values.iloc[:, row].tolist(), "signed")
-    title = shown(" → ".join(group.label for group in found.groups))
+    title = shown(" → ".join(groups))
     first = "".join(f'<p class="statement">{escape(text)}</p>' for text in headline(found))
     first += f'<p class="quiet">{escape(method(found))}</p>'
     columns = RunData(data(Packed(packed.specs)), packed.bytes())
-    yield from fill_page(title, first, pack([columns], title, fleet=head), script="fleet.js")
+    yield from fill_page(title, first, pack([columns], title, fleet=all_shown(data(page))), script="fleet.js")

@@ -319,3 +319,31 @@ class Together(NamedTuple):
     summary: List[Statement]
     no_clock: str
     peaks: Dict[str, SumPeak]
+
+
+# ---- a fleet ---------------------------------------------------------------------------------
+
+
+class FleetPart(NamedTuple):
+    """`groups`: how it is distributed in each, in words."""
+
+    title: str
+    groups: List[str]
+
+
+class FleetRuns(NamedTuple):
+    """Columns, of the runs of a group."""
+
+    host: List[str]
+    board: List[str]
+    file: List[str]
+    start: List[str]
+
+
+class FleetPage(NamedTuple):
+    """A comparison of groups of runs. The tables of parts have these in order; columns "PART.GROUP" have the bytes in each run."""
+
+    groups: List[str]
+    parts: List[FleetPart]
+    runs: List[FleetRuns]
+    tables: List[ReadyTable]

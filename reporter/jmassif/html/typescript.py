@@ -7,7 +7,7 @@ After a change to these run `PYTHONPATH=reporter python3 -m jmassif.html.typescr
 from typing import Any, Dict, Iterator
 
 from jmassif.export.json import merged_schema
-from jmassif.html.head import RUN, Together
+from jmassif.html.head import RUN, FleetPage, Together
 
 _PLAIN = {"boolean": "boolean", "integer": "number", "number": "number", "string": "string", "null": "null"}
 _WIDTH = 150  # of a line, as reporter/web/package.json has it
@@ -36,7 +36,7 @@ def typescript() -> Iterator[str]:
     """The lines of a module, as prettier has them."""
     yield from ["// SPDX-License-Identifier: GPL-2.0-or-later", "//"]
     yield from ["// The JSON in a page. Written by reporter/jmassif/html/typescript.py: do not edit.", ""]
-    roots = {"RunHead": RUN, "Together": (Together,)}
+    roots = {"RunHead": RUN, "Together": (Together,), "FleetPage": (FleetPage,)}
     pending = {name: merged_schema(name, parts) for name, parts in roots.items()}
     written: Dict[str, Dict[str, Any]] = {}
     while pending:

@@ -12,6 +12,7 @@ import { Page } from './runs/page.js';
 import { heldParts, noOtherParts, partsOf } from './runs/parts.js';
 import { Run } from './runs/run.js';
 import { sum } from './runs/sum.js';
+import { madeBy, start, unpacked } from './start.js';
 
 function runsOf({ difference, runs, together }: PageData): Run[] {
     if (difference) return runs.map((run) => new Run({ ...heldParts(run), ...noOtherParts(), columns: difference }));
@@ -21,7 +22,7 @@ function runsOf({ difference, runs, together }: PageData): Run[] {
 }
 
 async function open(place: HTMLElement) {
-    const data = await unpack(document.getElementById('data')?.textContent ?? '');
+    const data = await unpacked();
     const page = new Page(data, runsOf(data));
     const address = new Address(page);
     address.choose();
@@ -37,18 +38,7 @@ async function open(place: HTMLElement) {
     if (!data.difference) document.getElementById('headline')?.remove();
     render(<Bar page={page} address={address} />, bar.appendChild(document.createElement('div')));
     render(<App page={page} address={address} renew={renew} />, place.appendChild(document.createElement('div')));
-    document.querySelector('footer')?.prepend(Object.assign(document.createElement('p'), { textContent: `Made by ${data.generator}.` }));
+    madeBy(data);
 }
 
-const place = document.getElementById('page');
-if (place) {
-    open(place).catch((error) => {
-        const said = Object.assign(document.createElement('p'), {
-            className: 'problem',
-            textContent: `The rest of this page cannot be shown: ${error}`,
-        });
-        said.setAttribute('role', 'alert');
-        place.append(said);
-        console.error(error);
-    });
-}
+start(open);

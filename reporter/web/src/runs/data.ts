@@ -2,18 +2,18 @@
 //
 // Unpacks what reporter/jmassif/html/ put into the page. Sizes are bytes.
 
-import type { ColumnSpec, RunHead, Together } from './head.js';
+import type { ColumnSpec, FleetPage, RunHead, Together } from './head.js';
 
 export type * from './head.js';
 export type NumberColumn = (name: string) => Float64Array;
 export type RunData = { head: RunHead; column: NumberColumn; addresses: (name: string) => BigUint64Array };
-/** `difference`: what is compared, of a comparison; `fleet`: of a fleet (fleet/data.ts). */
+/** `difference`: what is compared, of a comparison. */
 export type PageData = {
     title: string;
     together: Together | null;
     generator: string;
     difference: string[] | null;
-    fleet: unknown;
+    fleet: FleetPage | null;
     runs: RunData[];
 };
 

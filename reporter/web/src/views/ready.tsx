@@ -4,13 +4,15 @@
 
 import { type Kind, Table } from '../charts/table.js';
 import type { ReadyTable } from '../runs/data.js';
-import type { View } from '../tabs.js';
 import type { Page } from '../runs/page.js';
 import type { Run } from '../runs/run.js';
 
 export const tablesOf = (run: Run, id: string) => run.head.tables.filter(({ view }) => view === id);
 
-const Ready = ({ table: { caption, note, limit, columns, rows, total } }: { table: ReadyTable }) => (
+type Row = ReadyTable['rows'][number];
+type ReadyProps = { table: ReadyTable; onClick?: (row: Row) => void; isChosen?: (row: Row) => boolean };
+
+export const Ready = ({ table: { caption, note, limit, columns, rows, total }, ...choosing }: ReadyProps) => (
     <Table
         caption={caption}
         note={note}
@@ -18,23 +20,26 @@ const Ready = ({ table: { caption, note, limit, columns, rows, total } }: { tabl
         columns={columns.map(([head, kind], i) => ({
             head,
             as: (kind || undefined) as Kind | undefined,
-            value: (row: ReadyTable['rows'][number]) => row[i],
+            value: (row: Row) => row[i],
         }))}
         rows={rows}
         sum={(_rows, isPart) => (isPart || !total.length ? null : total)}
+        {...choosing}
     />
 );
 
 export const ReadyTables = ({ run, id }: { run: Run; id: string }) => tablesOf(run, id).map((table) => <Ready key={table.caption} table={table} />);
 
-const made = new Map<string, View>();
+function viewOf(id: string, title: string) {
+    const View = ({ page }: { page: Page }) => <ReadyTables run={page.whole} id={id} />;
+    return { id, title, isWhole: true, fits: (run: Run) => tablesOf(run, id).length > 0, View };
+}
+
+const made = new Map<string, ReturnType<typeof viewOf>>();
 
 /** The view of these tables; always the same one, so that it stays on the page. */
-export function ready(id: string, title: string): View {
-    const known = made.get(id);
-    if (known) return known;
-    const Tables = ({ page }: { page: Page }) => <ReadyTables run={page.whole} id={id} />;
-    const view = { id, title, isWhole: true, fits: (run: Run) => tablesOf(run, id).length > 0, View: Tables };
+export function ready(id: string, title: string) {
+    const view = made.get(id) ?? viewOf(id, title);
     made.set(id, view);
     return view;
 }
