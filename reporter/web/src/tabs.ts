@@ -27,7 +27,6 @@ import { Mapped } from './views/mapped.js';
 import { OutOfMemory } from './views/oom.js';
 import { Others } from './views/others.js';
 import { Owners } from './views/owners.js';
-import { Range } from './views/range.js';
 import { ready, tablesOf } from './views/ready.js';
 import { Snapshots } from './views/snapshots.js';
 
@@ -41,7 +40,7 @@ const TABS: Tab[] = [
     {
         id: 'allocations',
         title: 'Allocations',
-        views: [BlocksOverTime, Blocks, DeviceMap, ready('fragmentation', 'Fragmentation over time'), ready('sizes', 'Block sizes'), Range],
+        views: [BlocksOverTime, Blocks, DeviceMap, ready('fragmentation', 'Fragmentation over time'), ready('sizes', 'Block sizes')],
     },
     { id: 'by-owner', title: 'Owners', views: [Owners, Mapped] },
     { id: 'leaking', title: 'Leaks', views: [ready('leaks', 'Still allocated at exit')] },

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// Single blocks: which are live at a time, and who allocated them.
+// Single blocks: which are live at a time, and which lie in others.
 
 import type { Run } from './run.js';
 
@@ -44,9 +44,3 @@ export function nested(run: Run, blocks: number[]) {
     for (const block of blocks) if (isHandle(run, block)) outer.push({ block, inside: [] });
     return outer;
 }
-
-/** The first frame that is not the recorder's own. */
-export const allocatorOf = (run: Run, cell: number) => run.stack(cell).find((label) => !label.includes('vgpreload_')) || '(no stack)';
-
-/** The line of Python that a cell's memory is due to; "" where there is none. */
-export const lineOf = (run: Run, cell: number) => (run.head.lines.path[run.cells.line[cell]] ? run.head.lines.label[run.cells.line[cell]] : '');

@@ -6,7 +6,7 @@
 import { moment as time } from '../base/units.js';
 import { MAPPED, type MappedFigures, type Measure, type Parts } from './parts.js';
 
-export type Dimension = 'owner' | 'group' | 'kind' | 'library' | 'role' | 'thread' | 'line' | 'process';
+export type Dimension = 'owner' | 'group' | 'kind' | 'library' | 'role' | 'thread' | 'line' | 'process' | 'site';
 export type Side = 'host' | 'device';
 export type Moment = { index: number; time: number; id: number; reason: string; name: string; isPeak: boolean; host: number; device: number };
 /** By cell. */
@@ -30,7 +30,7 @@ export const NOTHING: Sum = { host: 0, device: 0, hostBlocks: 0, deviceBlocks: 0
 
 export class Run {
     #cache = new Map<number, Held>();
-    #dimensions: Record<Dimension, { names: string[]; of: Uint32Array }> | null = null;
+    #dimensions = new Map<Dimension, { names: string[]; of: Uint32Array }>();
     readonly parts;
     readonly head;
     readonly cells;
@@ -95,23 +95,36 @@ export class Run {
 
     /** The names of a dimension, and which of them each cell has. */
     dimension(dimension: Dimension) {
-        this.#dimensions ??= this.#describeDimensions();
-        return this.#dimensions[dimension];
+        const found = this.#dimensions.get(dimension) ?? this.#describe(dimension);
+        this.#dimensions.set(dimension, found);
+        return found;
     }
 
-    #describeDimensions() {
+    #describe(dimension: Dimension) {
         const { head, cells } = this;
         const names = (list: { name: string }[]) => list.map(({ name }) => name);
-        return {
-            owner: { names: names(head.owners), of: cells.owner },
-            group: { names: head.groups, of: cells.owner.map((owner) => head.groups.indexOf(head.owners[owner].group)) },
-            kind: { names: names(head.kinds), of: cells.kind },
-            library: { names: head.libraries, of: cells.library },
-            role: { names: head.roles.map((role) => role || '(no tensor)'), of: cells.role },
-            thread: { names: head.threads, of: cells.thread },
-            line: { names: head.lines.label, of: cells.line },
-            process: { names: this.parts.processes, of: cells.process },
-        };
+        switch (dimension) {
+            case 'owner':
+                return { names: names(head.owners), of: cells.owner };
+            case 'group':
+                return { names: head.groups, of: cells.owner.map((owner) => head.groups.indexOf(head.owners[owner].group)) };
+            case 'kind':
+                return { names: names(head.kinds), of: cells.kind };
+            case 'role':
+                return { names: head.roles.map((role) => role || '(no tensor)'), of: cells.role };
+            case 'line':
+                return { names: head.lines.label, of: cells.line };
+            case 'process':
+                return { names: this.parts.processes, of: cells.process };
+            case 'site': {
+                const places = new Map<string, number>();
+                const placeOf = (site: string) => places.get(site) ?? (places.set(site, places.size), places.size - 1);
+                const of = cells.node.map((_, cell) => placeOf(this.site(cell)));
+                return { names: [...places.keys()], of };
+            }
+            default:
+                return { names: dimension === 'library' ? head.libraries : head.threads, of: cells[dimension] };
+        }
     }
 
     /** Adds what a cell holds to a sum. */
@@ -182,6 +195,17 @@ export class Run {
     /** Labels of a cell's stack. */
     stack(cell: number) {
         return this.frames(cell).map((frame) => this.head.frames.label[frame]);
+    }
+
+    /** The line of Python that a cell's memory is due to; "" where there is none. */
+    line(cell: number) {
+        const { path, label } = this.head.lines;
+        return path[this.cells.line[cell]] ? label[this.cells.line[cell]] : '';
+    }
+
+    /** That line, else the first frame that is not the recorder's own. */
+    site(cell: number) {
+        return this.line(cell) || this.stack(cell).find((label) => !label.includes('vgpreload_')) || '(no stack)';
     }
 
     /** The source around a frame's line; '' where there is none. */

@@ -4,7 +4,6 @@
 // stay the same when the page is made anew; what is as the page has it anyway is left out. An address may come from anybody and be
 // of another page: what it names and is not here is passed over.
 
-import { allocatorOf, lineOf } from './blocks.js';
 import { NO_FILTER, problemOf } from './filter.js';
 import type { Choices, Only, Page } from './page.js';
 import type { Run } from './run.js';
@@ -75,9 +74,6 @@ function lineKey(run: Run, index: number): string {
     return isOnce(label, label[index]) ? label[index] : `${path[index]}${label[index].slice(label[index].lastIndexOf(':'))}`;
 }
 
-/** Name of a cell in the table of blocks. */
-const siteOf = (run: Run, cell: number) => lineOf(run, cell) || allocatorOf(run, cell);
-
 function onlyOf(run: Run, state: State): Only | null {
     const { owners, lines } = run.head;
     const [owner, line, place] = ['owner', 'line', 'place'].map((key) => state.get(key) ?? '');
@@ -87,8 +83,7 @@ function onlyOf(run: Run, state: State): Only | null {
     if (atLine >= 0) return { dimension: 'line', index: atLine, name: lines.label[atLine] };
     // Cells have numbers that are this page's alone: of another page's it would be another place.
     const [, cell, name] = /^(\d{1,9}):(.+)$/s.exec(place) ?? [];
-    if (cell !== undefined && Number(cell) < run.nCells && siteOf(run, Number(cell)) === name)
-        return { dimension: 'cell', index: Number(cell), name };
+    if (cell !== undefined && Number(cell) < run.nCells && run.site(Number(cell)) === name) return { dimension: 'cell', index: Number(cell), name };
     return null;
 }
 
@@ -110,7 +105,7 @@ export function stateOf(page: Page): State {
     }
     if (only?.dimension === 'owner') state.set('owner', only.name);
     if (only?.dimension === 'line') state.set('line', lineKey(run, only.index));
-    if (only?.dimension === 'cell') state.set('place', `${only.index}:${siteOf(run, only.index)}`);
+    if (only?.dimension === 'cell') state.set('place', `${only.index}:${run.site(only.index)}`);
     set('only', filter.only, !!filter.only);
     set('except', filter.except, !!filter.except);
     set('given', 'no', !!run.head.filter && !filter.isGiven);

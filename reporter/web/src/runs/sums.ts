@@ -5,8 +5,11 @@
 import type { Page } from './page.js';
 import { NOTHING, type Dimension, type Run, type Side, type Sum } from './run.js';
 
-/** `before`: at the moment that is compared with; `members`: indices of the names that it is the sum of. */
-export type Row = { name: string; index: number; members: number[]; sum: Sum; before: Sum | null };
+/**
+ * `before`: at the moment that is compared with; `since`: bytes allocated from then on; `members`: indices of the names that it is the sum
+ * of.
+ */
+export type Row = { name: string; index: number; members: number[]; sum: Sum; before: Sum | null; since: number };
 
 function plus(a: Sum, b: Sum) {
     const sum = { ...a };
@@ -16,12 +19,16 @@ function plus(a: Sum, b: Sum) {
 
 export const total = (sum: Sum) => sum.host + sum.device;
 
+/** What a cache takes back comes to it without being allocated. */
+const since = (sum: Sum, before: Sum) => Math.max(sum.allocated - before.allocated, total(sum) - total(before), 0);
+
 export const sumOf = (rows: Row[], name = 'total'): Row => ({
     name,
     index: -1,
     members: rows.flatMap((row) => row.members),
     sum: rows.reduce((all, row) => plus(all, row.sum), NOTHING),
     before: rows.every((row) => row.before) ? rows.reduce((all, row) => plus(all, row.before ?? NOTHING), NOTHING) : null,
+    since: rows.reduce((all, row) => all + row.since, 0),
 });
 
 /** Sums of all names at a moment. */
@@ -40,8 +47,8 @@ export function rowsOf(
     if (!run.moments.length) return [];
     const before = other === null ? null : run.sums(dimension, other);
     return sumsOf(run, dimension, moment)
-        .map((row) => ({ ...row, before: before ? before[row.index] : null }))
-        .filter((row) => keeps(row.sum, row.index) || (row.before && keeps(row.before, row.index)))
+        .map((row) => ({ ...row, before: before?.[row.index] ?? null, since: before ? since(row.sum, before[row.index]) : 0 }))
+        .filter((row) => keeps(row.sum, row.index) || (row.before && keeps(row.before, row.index)) || row.since > 0)
         .sort((a, b) => total(b.sum) - total(a.sum) || (a.name < b.name ? -1 : 1));
 }
 
@@ -68,5 +75,5 @@ export function sumsBy(run: Run, moment: number, nameOf: (cell: number) => strin
 /** The largest first. */
 export const rowsOfSums = (sums: Map<string, Sum>): Row[] =>
     [...sums]
-        .map(([name, sum]) => ({ name, index: -1, members: [], sum, before: null }))
+        .map(([name, sum]) => ({ name, index: -1, members: [], sum, before: null, since: 0 }))
         .sort((a, b) => total(b.sum) - total(a.sum) || b.sum.allocated - a.sum.allocated || (a.name < b.name ? -1 : 1));

@@ -8,7 +8,7 @@ import { moment, size } from '../base/units.js';
 import { Chip } from '../charts/chip.js';
 import { StackBox } from '../charts/stack.js';
 import { type Column, Table } from '../charts/table.js';
-import { allocatorOf, lineOf, liveBlocks, nested } from '../runs/blocks.js';
+import { liveBlocks, nested } from '../runs/blocks.js';
 import type { Page } from '../runs/page.js';
 import type { Run } from '../runs/run.js';
 
@@ -30,7 +30,7 @@ function rowOf(run: Run, block: number, inside: number, outer: number): Row {
         owner: run.head.owners[run.cells.owner[cell]].name,
         begin: begin[block],
         end: end[block] - 1,
-        site: lineOf(run, cell) || allocatorOf(run, cell),
+        site: run.site(cell),
     };
 }
 

@@ -26,7 +26,7 @@ export function figures(page: Page, rows: Row[], totalOf: ((row: Row) => Sum) | 
     const own = (head: string, of: Of) => bytes(!totalOf ? head : head === 'total' ? 'self' : `self ${head}`, (row) => of(row.sum));
     const shareOf = (n: number, part: number) => (n ? (100 * part) / n : 0);
     const share = (head: string, of: Of): Column<Row> => ({ head, as: 'percent', value: (row) => shareOf(of(all), of(row.sum)) });
-    const change = (head: string, of: Of): Column<Row> => ({ head, as: 'growth', value: (row) => of(row.sum) - of(row.before ?? NOTHING) });
+    const change = (head: string, of: Of): Column<Row> => ({ head, as: 'change', value: (row) => of(row.sum) - of(row.before ?? NOTHING) });
     const columns: Column<Row>[] = [];
     for (const side of sides) {
         columns.push(own(sides.length > 1 ? side : 'total', (sum) => sum[side]));
@@ -36,6 +36,13 @@ export function figures(page: Page, rows: Row[], totalOf: ((row: Row) => Sum) | 
     if (!isApart) columns.push(share('share', total));
     if (totalOf) for (const [pool, of] of pools) columns.push(bytes(pool ? `total ${pool}` : 'total', (row) => of(totalOf(row))));
     columns.push({ head: 'blocks', as: 'number', value: (row) => row.sum.hostBlocks + row.sum.deviceBlocks });
+    if (page.other !== null && pools.length === 1 && run.measures.includes('allocated') && run.parts.processes.length < 2) {
+        // A peak has no count of all that was allocated by then.
+        const least = [page.moment, page.other].some((index) => run.moments[index].isPeak) ? ' at least' : '';
+        columns.push(bytes('before', (row) => total(row.before ?? NOTHING)));
+        columns.push(bytes(`allocated since${least}`, (row) => row.since));
+        columns.push(bytes(`freed since${least}`, (row) => total(row.before ?? NOTHING) + row.since - total(row.sum)));
+    }
     if (page.other !== null) for (const [pool, of] of pools) columns.push(change(named(pool, 'change'), of));
     return columns;
 }

@@ -8,7 +8,6 @@ import { Bands, openingSpan, type Span, wholeSpan } from '../charts/bands.js';
 import { useRoom } from '../charts/room.js';
 import { Choice, Legend, useKept } from '../charts/section.js';
 import { StackBox } from '../charts/stack.js';
-import { lineOf } from '../runs/blocks.js';
 import { coloursOf } from '../runs/colours.js';
 import { type Life, livesOf } from '../runs/lives.js';
 import type { Page } from '../runs/page.js';
@@ -29,7 +28,7 @@ function about(run: Run, life: Life | null) {
     const { unit, roles, owners } = run.head;
     const role = roles[run.cells.role[cell]];
     const freed = run.blocks.end[life.block] ? `freed at ${time(life.end, unit)}` : 'never freed';
-    const line = lineOf(run, cell);
+    const line = run.line(cell);
     const owner = `${owners[run.cells.owner[cell]].name}${role ? ` (${role})` : ''}`;
     return `${size(life.bytes)}, ${owner}, allocated at ${time(life.begin, unit)}${line ? ` by ${line}` : ''}, ${freed}`;
 }

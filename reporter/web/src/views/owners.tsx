@@ -11,11 +11,12 @@ import type { Run } from '../runs/run.js';
 import { type Row, rowsOf, sumOf } from '../runs/sums.js';
 import { allocated, figures, OwnersLegend } from './columns.js';
 
-type By = 'owner' | 'group' | 'role' | 'thread' | 'library' | 'kind';
+type By = 'owner' | 'group' | 'site' | 'role' | 'thread' | 'library' | 'kind';
 
 const WORDS: Record<By, { option: string; caption: string; note: string }> = {
     owner: { option: 'owner', caption: 'Owners', note: '' },
     group: { option: 'group of owners', caption: 'Groups of owners', note: '' },
+    site: { option: 'call site', caption: 'Call sites', note: 'Python lines where there are any, else the function that allocated, ' },
     role: { option: 'role of tensors', caption: 'Tensors by role', note: '' },
     // Threads that share a name are one; they are recorded with --threads=yes.
     thread: { option: 'thread', caption: 'Threads', note: 'by the thread that allocated, ' },
