@@ -33,11 +33,11 @@ def said_of(report: Report) -> List[Statement]:
     said += [
         Statement("moment", NOTE, text) for text in (summary.filtered(report), summary.other_moment(report)) if text
     ]
-    return said + [Statement("finding", NOTE, each.text) for each in summary.findings(report)]
+    return said + [Statement("finding", NOTE, each.text, each.to_do) for each in summary.findings(report)]
 
 
 def statements_data(said: Sequence[Statement]) -> List[Statement]:
-    return [each._replace(text=shown(each.text)) for each in said]
+    return [each._replace(text=shown(each.text), action=shown(each.action)) for each in said]
 
 
 _LINES_SHOWN = 6

@@ -29,12 +29,13 @@ class Kind(NamedTuple):
 
 
 class Owner(NamedTuple):
-    """`about` describes it, and is empty for an owner of the user's own rules."""
+    """`about` describes it, and is empty for an owner of the user's own rules. `place`: in its group, the same in all runs."""
 
     name: str
     group: str
     about: str
     is_tensors: bool  # its device memory is what its allocator has handed out
+    place: int
 
 
 class Frames(NamedTuple):

@@ -2,7 +2,7 @@
 """Names that cells are grouped by: all runs of a page share them, and the cells of each run refer to them by their places."""
 
 from itertools import chain
-from typing import Dict, List, Optional, Sequence
+from typing import Dict, Iterator, List, Optional, Sequence, Tuple
 
 from jmassif.analysis.other_tools import ALLOCATED_OWNERS
 from jmassif.attribution.blame import base_name
@@ -59,6 +59,17 @@ class SharedNames:
         label = shown(f"{names.file(frame)}:{fields.line}")
         return self.line[label, shown(fields.function), shown(fields.file), source, around]
 
+    def _groups(self) -> Iterator[Tuple[str, int]]:
+        """Of each owner the group, and its place among all owners of that, whichever hold anything."""
+        known: Dict[str, List[str]] = {}
+        for owner in (*self._group_of, *self.owner):
+            of_group = known.setdefault(self._group_of.get(owner, "other"), [])
+            if owner not in of_group:
+                of_group.append(owner)
+        for owner in self.owner:
+            group = self._group_of.get(owner, "other")
+            yield group, known[group].index(owner)
+
     def cell_names(self) -> head.CellNames:
         columns = [[row[field] for row in self.frame] for field in range(5)]
         lines = [[row[field] for row in self.line] for field in range(5)]
@@ -66,8 +77,8 @@ class SharedNames:
         return head.CellNames(
             [head.Kind(kind, side_of(kind) or "", kind in HANDLE_KINDS) for kind in self.kind],
             [
-                head.Owner(owner, self._group_of.get(owner, "other"), OWNERS.get(owner, ""), owner in ALLOCATED_OWNERS)
-                for owner in self.owner
+                head.Owner(owner, group, OWNERS.get(owner, ""), owner in ALLOCATED_OWNERS, place)
+                for owner, (group, place) in zip(self.owner, self._groups())
             ],
             list(GROUPS + ("other",)),
             list(self.role),

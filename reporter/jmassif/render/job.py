@@ -35,11 +35,12 @@ HAPPENED, POOL, LEAK, PLACE = "happened", "pool", "leak", "place"
 
 
 class Statement(NamedTuple):
-    """A sentence of the first screen."""
+    """A sentence of the first screen, or more. `action`, what to do, is the end of the text."""
 
     about: str  # one of these; of one process "verdict", "remark", "moment" or "finding"
     severity: str  # ALARM, WARNING or NOTE
     text: str  # safe to show
+    action: str = ""  # the end of the text: what to do
 
 
 def _name(process: Process) -> str:

@@ -156,6 +156,7 @@ class Finding(NamedTuple):
     key: str  # what it is about: the action of a hint, "growth", "imports", "inherited", "nothing"
     bytes: int  # that acting on it returns; 0: it has no action
     text: str
+    to_do: str = ""  # the end of the text
 
 
 def _of_it(report: Report) -> str:
@@ -328,10 +329,10 @@ def findings(report: Report) -> List[Finding]:
     """At most three, those first that return most; then what is well."""
     found = []
     for hint in report.hints:
-        text = action(hint, report.run.is_pytorch, report.failure, report.peak.bytes)
-        if report.failure is None and hint.action in ("empty-cache", "expandable-segments"):
-            text = f"{_cached(report)} {text}"
-        found.append(Finding(hint.action, hint.bytes, text))
+        to_do = action(hint, report.run.is_pytorch, report.failure, report.peak.bytes)
+        is_of_cache = report.failure is None and hint.action in ("empty-cache", "expandable-segments")
+        text = f"{_cached(report)} {to_do}" if is_of_cache else to_do
+        found.append(Finding(hint.action, hint.bytes, text, to_do))
     grown, imports = report.growth, _imports(report)
     if report.failure is None and grown and grown.lines:
         found.append(Finding("growth", grown.grown, growth_text(grown, report.run.time_unit)))

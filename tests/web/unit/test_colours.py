@@ -104,7 +104,7 @@ def background(text: str) -> float:
 
 @pytest.fixture(scope="module", name="shades")
 def fixture_shades() -> Dict[str, List[str]]:
-    """By group, its owners' colours: the largest first."""
+    """By group, its owners' colours, by place."""
     groups = list(GROUPS) + ["other", "a group of tomorrow"]
     return dict(zip(groups, in_node(SCRIPT, {"groups": groups, "n": 6})))
 
@@ -129,20 +129,21 @@ def test_colours_are_seen_on_both_backgrounds(shades: Dict[str, List[str]]) -> N
             assert contrast(luminance(linear(colour)), background(back)) >= 1.6, (group, colour, back)
 
 
-def test_an_owners_shade_is_that_of_its_rank_in_its_group() -> None:
-    """Whatever the owners of other groups hold."""
+def test_an_owners_shade_is_that_of_its_place_whatever_it_holds() -> None:
     script = """
     import { coloursOf, ownerColour } from './src/runs/colours.js';
     import { readFileSync } from 'node:fs';
     const owners = JSON.parse(readFileSync(0, 'utf8'));
-    const run = {
-        head: { owners },
-        dimension: () => ({ names: owners.map(({ name }) => name) }),
-        series: () => owners.map(({ bytes }) => [0, bytes]),
-    };
-    console.log(JSON.stringify([coloursOf(run, 'owner'), owners.map(({ group, rank }) => ownerColour(group, rank))]));
+    const run = { head: { owners }, dimension: () => ({ names: owners.map(({ name }) => name) }) };
+    console.log(JSON.stringify([coloursOf(run, 'owner'), owners.map(({ group, place }) => ownerColour(group, place))]));
     """
-    rows = [("app", "yours", 1, 1), ("cudnn", "libraries", 9, 0), ("lib", "libraries", 2, 1), ("tensor", "yours", 5, 0)]
-    owners = [{"name": name, "group": group, "bytes": n, "rank": rank} for name, group, n, rank in rows]
+    rows = [("app", "yours", 3), ("cudnn", "libraries", 3), ("lib", "libraries", 12), ("tensor", "yours", 0)]
+    owners = [{"name": name, "group": group, "place": place} for name, group, place in rows]
     found, expected = in_node(script, owners)
-    assert found == expected
+    assert found == expected and len(set(found)) == len(found)
+
+
+def test_tensors_and_native_code_are_told_apart(shades: Dict[str, List[str]]) -> None:
+    """Tensors, the model, data and native code: all four are in most runs."""
+    colours = shades["yours"][:4]
+    assert min(distance(a, b) for a, b in itertools.combinations(colours, 2)) >= 0.06

@@ -76,15 +76,20 @@ const CODE = /([\w./-]+\.\w{1,4}:\d+(?: \(\w+\))?|[\w.]+\(\)|[A-Z][A-Z_]{4,}[A-Z
 const Words = ({ text }: { text: string }) => <>{text.split(CODE).map((part, i) => (i % 2 ? <code>{part}</code> : part))}</>;
 
 /** A finding: what is the matter, and what to do. */
-function Finding({ text, isFirst }: { text: string; isFirst: boolean }) {
-    const [, what, action] = /^(.*?[.])(?: (.*))?$/s.exec(text) ?? [];
+function Finding({ said: { text, action }, isFirst }: { said: Statement; isFirst: boolean }) {
+    const what = action && text.endsWith(action) ? text.slice(0, -action.length).trim() : text;
+    const [, first, why] = /^(.*?[.])(?: (.*))?$/s.exec(what) ?? [];
     return (
         <p class={`statement finding ${isFirst ? 'main' : ''}`}>
             <b>
-                <Words text={what ?? text} />
-            </b>
-            {action && ' '}
-            {action && <Words text={action} />}
+                <Words text={first ?? what} />
+            </b>{' '}
+            <Words text={why ?? ''} />
+            {what !== text && (
+                <span class="action">
+                    <Words text={action} />
+                </span>
+            )}
         </p>
     );
 }
@@ -123,8 +128,8 @@ function Statements({ page, seen }: { page: Page; seen: Seen }) {
             {loud.map((said) => (
                 <Said key={said.text} said={said} />
             ))}
-            {findings.map(({ text }, i) => (
-                <Finding key={text} text={text} isFirst={!i} />
+            {findings.map((said, i) => (
+                <Finding key={said.text} said={said} isFirst={!i} />
             ))}
             {quiet.map((said) => (
                 <Said key={said.text} said={said} />

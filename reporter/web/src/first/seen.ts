@@ -45,7 +45,8 @@ const NAMES: Record<string, string> = {
 };
 const MOST_LINES = 6;
 
-const nameOf = (key: string) => NAMES[key] ?? key;
+/** Of a part of the bar. */
+export const nameOf = (key: string) => NAMES[key] ?? key;
 
 function barOf(run: Run, ladder: ShownLadder): Bar {
     const { rows } = ladder;

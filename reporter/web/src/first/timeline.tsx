@@ -10,6 +10,7 @@ import { MemoryPlot } from '../charts/memory.js';
 import { openingSpan, spanOf, theme, wholeSpan, zoomBy } from '../charts/plot.js';
 import { useRoom } from '../charts/room.js';
 import { type Area, areas, exact, type Side, times, valueAt } from '../runs/areas.js';
+import { nameOf } from './seen.js';
 import { type Page, settingOf } from '../runs/page.js';
 import type { Dimension, Run } from '../runs/run.js';
 import { sidesOf } from '../runs/sums.js';
@@ -65,6 +66,7 @@ function Values({ page, side, dimension, list, focus, setFocus }: TableProps) {
                                 <i class={isCache(run, dimension, name) ? 'hatched' : ''} style={{ backgroundColor: colour }} />
                                 {name}
                             </button>
+                            {dimension === 'owner' && <span class="quiet"> {partOf(run, name)}</span>}
                         </th>
                         <td class="figure" title={`${whole(held)} bytes`}>
                             {size(held)}
@@ -94,6 +96,13 @@ function Values({ page, side, dimension, list, focus, setFocus }: TableProps) {
             </tfoot>
         </table>
     );
+}
+
+/** The part of the bar that an owner is in; '' where it is called like that. */
+function partOf(run: Run, name: string) {
+    const owner = run.head.owners.find((each) => each.name === name);
+    const part = owner ? nameOf(owner.is_tensors && run.uses('device') ? 'allocated' : owner.group) : '';
+    return part === name ? '' : part;
 }
 
 /** Description of an owner, as a tooltip. */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// Colours that mean the same in every view: an owner has its group's hue in one of three steps of lightness; other names follow a
+// Colours that mean the same in every view: an owner has its group's hue in a lightness of its own; other names follow a
 // palette in which neighbours differ also for people who see red and green alike (tests/web/unit/test_colours.py).
 
 import type { Dimension, Run } from './run.js';
@@ -17,12 +17,10 @@ const HUES = [250, 60, 165, 10, 300, 110, 210, 345, 140, 35, 275, 90];
 
 const colour = (lightness: number, chroma: number, hue: number) => `oklch(${lightness}% ${chroma} ${hue})`;
 
-export const groupColour = (group: string) => ownerColour(group, 0);
-
-/** The colour of an owner: `rank` is its place in its group, the largest first. */
-export function ownerColour(group: string, rank: number) {
+/** The colour of an owner, the same in all runs: `place` is that in its group. */
+export function ownerColour(group: string, place: number) {
     const [chroma, hue, steps] = GROUPS[group] ?? GROUPS.other;
-    return colour(steps[rank % 3] + 4 * (Math.floor(rank / 3) % 4), chroma, hue);
+    return colour(steps[place % 3] + [0, 7, 3, 10][Math.floor(place / 3) % 4], chroma, hue);
 }
 
 /** `place`: in a list. */
@@ -37,27 +35,19 @@ const known = new WeakMap<Run, Map<Dimension, string[]>>();
 export function coloursOf(run: Run, dimension: Dimension) {
     const ofRun = known.get(run) ?? new Map<Dimension, string[]>();
     known.set(run, ofRun);
-    let colours = ofRun.get(dimension);
-    if (!colours) {
-        colours = assign(run, dimension);
-        ofRun.set(dimension, colours);
-    }
+    const colours = ofRun.get(dimension) ?? assigned(run, dimension);
+    ofRun.set(dimension, colours);
     return colours;
 }
 
-/** Colours by place, the largest at any moment first. */
-function assign(run: Run, dimension: Dimension) {
+function assigned(run: Run, dimension: Dimension) {
     const { names } = run.dimension(dimension);
+    if (dimension === 'owner') return run.head.owners.map(({ group, place }) => ownerColour(group, place));
+    if (dimension === 'group') return names.map((group) => ownerColour(group, 0));
+    // By place, the largest at any moment first.
     const most = run.series(dimension, 'both').map((bytes) => bytes.reduce((top, value) => (value > top ? value : top), 0));
-    const order = names.map((_, i) => i).sort((a, b) => most[b] - most[a] || a - b);
     const colours: string[] = [];
-    const ranks: Record<string, number> = {};
-    order.forEach((name, place) => {
-        if (dimension === 'owner') {
-            const { group } = run.head.owners[name];
-            colours[name] = ownerColour(group, (ranks[group] = (ranks[group] ?? -1) + 1));
-        } else if (dimension === 'group') colours[name] = groupColour(names[name]);
-        else colours[name] = listColour(place);
-    });
+    const order = names.map((_, i) => i).sort((a, b) => most[b] - most[a] || a - b);
+    order.forEach((name, place) => (colours[name] = listColour(place)));
     return colours;
 }

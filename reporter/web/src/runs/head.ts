@@ -19,8 +19,8 @@ export type FleetRuns = { host: string[]; board: string[]; file: string[]; start
 export type FleetPart = { title: string; groups: string[] };
 export type Together = { summary: Statement[]; no_clock: string; peaks: Record<string, SumPeak> };
 export type SumPeak = { bytes: number; time: number };
-/** A sentence of the first screen. */
-export type Statement = { about: string; severity: 'alarm' | 'warning' | 'note'; text: string };
+/** A sentence of the first screen, or more. `action`, what to do, is the end of the text. */
+export type Statement = { about: string; severity: 'alarm' | 'warning' | 'note'; text: string; action: string };
 export type RunHead = {
     unit: 'ms' | 'i' | 'B';
     is_discrete: boolean;
@@ -95,8 +95,8 @@ export type Lines = {
     changed: string[];
     through: number[][];
 };
-/** `about` describes it, and is empty for an owner of the user's own rules. */
-export type Owner = { name: string; group: string; about: string; is_tensors: boolean };
+/** `about` describes it, and is empty for an owner of the user's own rules. `place`: in its group, the same in all runs. */
+export type Owner = { name: string; group: string; about: string; is_tensors: boolean; place: number };
 export type Kind = { name: string; side: 'host' | 'device' | ''; is_handle: boolean };
 export type OutOfMemory = { incidents: Incident[]; not_shown: number };
 /** An allocation that failed for lack of memory, with its further tries. */
