@@ -21,6 +21,8 @@ from tests.reporter.traces import Trace, small_training_run
 from tests.web.browser import SCREENSHOTS, look, visit, write_page
 from tests.web.pages import Page, Shown
 
+# Bytes of the largest lines.
+TOTALS = "[...document.querySelectorAll('#largest tbody tr')].map((row) => row.children[row.children.length - 2].dataset.value)"
 ORDER = ["#headline .size", "#headline .verdict", "#headline .stack-bar", "#timeline", "#largest"]
 
 # When the last of the headline's paragraphs was on the screen, in milliseconds since the page was asked for.
@@ -98,7 +100,7 @@ def test_what_happened_leads_to_its_arithmetic(tmp_path: Path) -> None:
         ["keys", "1"],
         ["click", "#headline .verdict a"],
         ["fragment"],
-        ["text", ".incident .arithmetic"],
+        ["text", ".incident .table"],
         tabs=False,
     )
     assert opened == "Out of memory" and "tab=failures" in hash_ and seen
@@ -140,7 +142,7 @@ def test_a_run_that_died_of_a_failure_is_shown_at_that_moment(tmp_path: Path) ->
         write_page(tmp_path, run.trace.save(tmp_path)),
         ["text", "#headline .alarm"],
         ["text", "#chosen"],
-        ["text", "#largest h2"],
+        ["text", "#largest .above"],
         tabs=False,
     )
     assert "OUT OF MEMORY" in alarm and alarm.endswith("Details")
@@ -153,8 +155,8 @@ def test_every_figure_follows_the_moment_and_sentences_say_theirs(training: Page
     seen = [
         ["attributes", "#headline .size [data-bytes]", "data-bytes"],
         ["texts", "#headline .of-moment"],
-        ["text", "#largest h2"],
-        ["attributes", "#largest tbody tr", "data-bytes"],
+        ["text", "#largest .above"],
+        ["evaluate", TOTALS],
         ["attributes", "#headline .stack-bar .piece", "data-bytes"],
     ]
     results = look(

@@ -3,34 +3,8 @@
 
 from typing import Any, List
 
-import pytest
-
-from tests.reporter.test_reconciliation import LATER, trace
-from tests.web.browser import look, write_page
+from tests.web.browser import look
 from tests.web.pages import Page
-
-CUT_OFF = (
-    "[...document.querySelectorAll('.scroll:has(.waterfall)')].filter((e) => e.scrollWidth > e.clientWidth + 1).length"
-)
-
-
-@pytest.fixture(scope="module", name="balance")
-def fixture_balance(tmp_path_factory: Any) -> Any:
-    directory = tmp_path_factory.mktemp("look")
-    return write_page(directory, trace(LATER).save(directory))
-
-
-def test_a_phone_shows_a_waterfalls_bars_and_figures(balance: Any) -> None:
-    n_waterfalls, n_cut_off, widths = look(
-        balance,
-        ["count", ".waterfall"],
-        ["evaluate", CUT_OFF],
-        ["evaluate", "[...document.querySelectorAll('.waterfall .steps')].map((e) => e.clientWidth)"],
-        width=390,
-        height=844,
-    )
-    assert n_waterfalls >= 1 and n_cut_off == 0
-    assert min(widths) >= 60
 
 
 # Words of the first column of tables, names in parts after slashes: on how many lines each of them is.

@@ -24,15 +24,15 @@ def test_the_verdict_its_figures_and_the_remedies_are_the_models(failed: Shown) 
         failed.page,
         ["text", f"{INCIDENT} h3"],
         ["text", f"{INCIDENT} p"],
-        ["texts", f"{INCIDENT} .arithmetic th"],
-        ["texts", f"{INCIDENT} .arithmetic .figure"],
+        ["texts", f"{INCIDENT} .table tbody th"],
+        ["texts", f"{INCIDENT} .table tbody .figure"],
         ["texts", f"{INCIDENT} .helps li"],
         ["screenshot", str(SCREENSHOTS / "out-of-memory.png"), True],
     )
     assert heading.endswith(": fragmentation")
     assert said.startswith("cudaMalloc of 850 MiB failed twice (error 2).") and reason(incident, False) in said
     rows = arithmetic(incident.situation)
-    assert labels == [label.strip() for label, _, _ in rows]
+    assert labels == [label for label, _, _ in rows]
     assert figures == [size(n_bytes) for _, n_bytes, _ in rows]
     assert remedies == [action(hint, True, incident) for hint in incident.hints]
 

@@ -1,30 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// Regular expressions from a reader or an address: an expression that would never end is not begun.
+// Regular expressions from a reader or an address.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { patternOf } from '../../../reporter/web/src/base/pattern.js';
 import { expressionOf, problemOf } from '../../../reporter/web/src/runs/filter.js';
 
-for (const text of ['(a+)+$', '(\\w|\\w)*x', '(a?){30}b', 'a*a*a*a*a*b', 'a?'.repeat(90), '(a)\\1', '(?:a|b)+']) {
-    test(`never begun: ${text.slice(0, 20)}`, () => {
-        assert.deepEqual(patternOf(text), { pattern: null, problem: 'too many repetitions' });
-    });
-}
-
 test('what is no expression, or too long a one, is said so', () => {
     assert.equal(patternOf('(').problem, 'Invalid regular expression');
-    assert.equal(patternOf('('.repeat(150)).problem, 'Invalid regular expression');
     assert.equal(patternOf('a'.repeat(200)).problem, '');
     assert.equal(patternOf('a'.repeat(201)).problem, 'longer than 200 characters');
 });
-
-for (const text of ['^run\\.py:1[0-9]$', 'a.*b', '(forward|backward)', 'x+y+', '\\(\\)+', '[*+]{2}']) {
-    test(`any case, as it is written: ${text}`, () => {
-        assert.deepEqual(patternOf(text), { pattern: new RegExp(text, 'i'), problem: '' });
-    });
-}
 
 test('nothing is no expression', () => assert.deepEqual(patternOf(''), { pattern: null, problem: '' }));
 
@@ -38,6 +25,6 @@ test('a word before a colon names the field to look into', () => {
 
 test('the problem of a filter is that of either expression', () => {
     assert.equal(problemOf({ only: 'file:(', except: '', isGiven: true }), 'Invalid regular expression');
-    assert.equal(problemOf({ only: 'a', except: '(a+)+', isGiven: true }), 'too many repetitions');
+    assert.equal(problemOf({ only: 'a', except: '(', isGiven: true }), 'Invalid regular expression');
     assert.equal(problemOf({ only: 'a', except: 'b', isGiven: true }), '');
 });

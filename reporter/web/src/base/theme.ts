@@ -2,14 +2,12 @@
 //
 // Light or dark: what a canvas, which no style sheet reaches, has to know of it.
 
-import { h } from './dom.js';
-
 const CHANGE = 'themechange';
 
 /** A colour of the style sheet as a canvas takes it: resolved for the theme in force. `name` is that of a CSS variable. */
 export function themed(name: string) {
-    const probe = h('i', { style: { color: `var(${name})`, display: 'none' } });
-    document.body.append(probe);
+    const probe = document.body.appendChild(document.createElement('i'));
+    probe.style.color = `var(${name})`;
     const { color } = getComputedStyle(probe);
     probe.remove();
     return color;
@@ -18,8 +16,8 @@ export function themed(name: string) {
 /** After the reader has chosen a theme. */
 export const announceTheme = () => window.dispatchEvent(new Event(CHANGE));
 
-/** Calls `redraw` whenever another theme is in force, chosen here or by the system. */
-export function onTheme(hold: { listen: (target: EventTarget, name: string, handler: () => void) => void }, redraw: () => void) {
-    hold.listen(window, CHANGE, redraw);
-    hold.listen(matchMedia('(prefers-color-scheme: dark)'), 'change', redraw);
-}
+/** Events after which another theme may be in force, chosen here or by the system. */
+export const themeChanges = (): [EventTarget, string][] => [
+    [window, CHANGE],
+    [matchMedia('(prefers-color-scheme: dark)'), 'change'],
+];

@@ -2,8 +2,6 @@
 //
 // A table as a CSV file, or as text for the clipboard.
 
-import { download } from '../base/download.js';
-
 type Rows = (string | number)[][];
 
 /** A text that a spreadsheet would take for a formula is marked as text. */
@@ -20,7 +18,11 @@ export const csv = (rows: Rows) => rows.map((fields) => fields.map(field).join('
 export const tabbed = (rows: Rows) =>
     rows.map((fields) => fields.map((value) => harmless(value).replaceAll(/[\t\n\r]/g, ' ')).join('\t')).join('\n') + '\n';
 
-export const save = (name: string, text: string) => download(name, new Blob([text], { type: 'text/csv;charset=utf-8' }));
+export function save(name: string, text: string) {
+    const url = URL.createObjectURL(new Blob([text], { type: 'text/csv;charset=utf-8' }));
+    Object.assign(document.createElement('a'), { href: url, download: name }).click();
+    setTimeout(() => URL.revokeObjectURL(url), 10000);
+}
 
 export async function copy(text: string) {
     try {

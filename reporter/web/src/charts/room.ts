@@ -4,8 +4,10 @@
 
 import { options, type RefObject } from 'preact';
 import { useLayoutEffect, useState } from 'preact/hooks';
-import { Hold } from '../base/hold.js';
-import { onTheme } from '../base/theme.js';
+import { themeChanges } from '../base/theme.js';
+
+/** Pixels that fit on A4 and on US letter. */
+const PAPER = 680;
 
 /** Draws the component again when its place has another width, another theme is in force, or it is printed. */
 export function useRoom(place: RefObject<HTMLElement | null>): number {
@@ -13,23 +15,31 @@ export function useRoom(place: RefObject<HTMLElement | null>): number {
     useLayoutEffect(() => {
         const element = place.current;
         if (!element) return;
-        const hold = new Hold();
         const measure = (isSame: (width: number) => boolean) => {
             const { clientWidth } = element;
             if (clientWidth) set((last) => (isSame(last.width) ? last : { width: clientWidth }));
         };
         const again = () => measure(() => false);
-        hold.onResize(element, () => measure((width) => width === element.clientWidth));
-        hold.onPrint((width) => {
+        const print = (width: number | null) => {
             // The browser lays the paper out when this returns.
             const { debounceRendering } = options;
             options.debounceRendering = (draw) => draw();
             if (width) set({ width });
             else again();
             options.debounceRendering = debounceRendering;
-        });
-        onTheme(hold, again);
-        return () => hold.release();
+        };
+        const observer = new ResizeObserver(() => measure((width) => width === element.clientWidth));
+        observer.observe(element);
+        const listeners: [EventTarget, string, () => void][] = [
+            [window, 'beforeprint', () => print(PAPER)],
+            [window, 'afterprint', () => print(null)],
+            ...themeChanges().map(([target, type]): [EventTarget, string, () => void] => [target, type, again]),
+        ];
+        for (const [target, type, listener] of listeners) target.addEventListener(type, listener);
+        return () => {
+            observer.disconnect();
+            for (const [target, type, listener] of listeners) target.removeEventListener(type, listener);
+        };
     }, []);
     return width;
 }

@@ -34,13 +34,20 @@ export const Choice = <T extends string>({ label, options, value, onChange }: Ch
     </label>
 );
 
+/** A name with its colour. */
+export const Key = ({ name, colour }: { name: string; colour: string }) => (
+    <span class="key">
+        <i style={{ background: colour }} />
+        {name}
+    </span>
+);
+
 /** Keys of colours. */
 export const Legend = ({ keys, children }: { keys: { name: string; colour: string }[]; children?: ComponentChildren }) => (
     <ul class="legend">
         {keys.map(({ name, colour }) => (
-            <li key={name} class="key">
-                <i style={{ background: colour }} />
-                {name}
+            <li key={name}>
+                <Key name={name} colour={colour} />
             </li>
         ))}
         {children}

@@ -20,6 +20,8 @@ export type Column<R> = {
     /** As a person reads it, if that is not how others of its kind are shown. */
     show?: (row: R) => ComponentChildren;
     title?: (row: R) => string;
+    /** Left out where there is little room. */
+    isMinor?: boolean;
 };
 
 const SHOWN: Record<Kind, (value: number, unit: string) => string> = {
@@ -64,7 +66,7 @@ function Cell<R>({ column, row, isHead }: { column: Column<R>; row: R; isHead: b
     const exact = isFigure(column) && as !== 'time' && as !== 'percent' && typeof value === 'number' ? value.toLocaleString('en-US') : undefined;
     const change = as !== 'change' || !value ? '' : Number(value) > 0 ? ' grown' : ' shrunk';
     const properties = {
-        class: isFigure(column) ? `figure${change}` : (as ?? ''),
+        class: `${isFigure(column) ? `figure${change}` : (as ?? '')}${column.isMinor ? ' minor' : ''}`,
         // A bar behind a share.
         style: as === 'percent' && typeof value === 'number' ? { '--share': value } : undefined,
         title: column.title?.(row) ?? exact,
@@ -168,7 +170,7 @@ export function Table<R>({ caption, columns, rows, note, sum, limit = 25, empty 
                                 <th
                                     key={i}
                                     scope="col"
-                                    class={isFigure(column) ? 'figure' : ''}
+                                    class={`${isFigure(column) ? 'figure' : ''}${column.isMinor ? ' minor' : ''}`}
                                     aria-sort={i === by ? (isDown ? 'descending' : 'ascending') : undefined}
                                 >
                                     <button type="button" onClick={() => sort({ column: i, isDown: i === by ? !isDown : isFigure(column) })}>

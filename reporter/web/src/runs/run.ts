@@ -100,31 +100,29 @@ export class Run {
         return found;
     }
 
-    #describe(dimension: Dimension) {
+    #describe(dimension: Dimension): { names: string[]; of: Uint32Array } {
         const { head, cells } = this;
-        const names = (list: { name: string }[]) => list.map(({ name }) => name);
-        switch (dimension) {
-            case 'owner':
-                return { names: names(head.owners), of: cells.owner };
-            case 'group':
-                return { names: head.groups, of: cells.owner.map((owner) => head.groups.indexOf(head.owners[owner].group)) };
-            case 'kind':
-                return { names: names(head.kinds), of: cells.kind };
-            case 'role':
-                return { names: head.roles.map((role) => role || '(no tensor)'), of: cells.role };
-            case 'line':
-                return { names: head.lines.label, of: cells.line };
-            case 'process':
-                return { names: this.parts.processes, of: cells.process };
-            case 'site': {
-                const places = new Map<string, number>();
-                const placeOf = (site: string) => places.get(site) ?? (places.set(site, places.size), places.size - 1);
-                const of = cells.node.map((_, cell) => placeOf(this.site(cell)));
-                return { names: [...places.keys()], of };
-            }
-            default:
-                return { names: dimension === 'library' ? head.libraries : head.threads, of: cells[dimension] };
+        if (dimension === 'site') {
+            const places = new Map<string, number>();
+            const of = cells.node.map((_, cell) => {
+                const site = this.site(cell);
+                if (!places.has(site)) places.set(site, places.size);
+                return places.get(site) ?? 0;
+            });
+            return { names: [...places.keys()], of };
         }
+        const names = {
+            owner: head.owners.map(({ name }) => name),
+            group: head.groups,
+            kind: head.kinds.map(({ name }) => name),
+            library: head.libraries,
+            role: head.roles.map((role) => role || '(no tensor)'),
+            thread: head.threads,
+            line: head.lines.label,
+            process: this.parts.processes,
+        }[dimension];
+        if (dimension !== 'group') return { names, of: cells[dimension] };
+        return { names, of: cells.owner.map((owner) => names.indexOf(head.owners[owner].group)) };
     }
 
     /** Adds what a cell holds to a sum. */

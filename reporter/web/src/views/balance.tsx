@@ -2,7 +2,8 @@
 //
 // The balance of the whole machine: what was in use before, the program by owner, Valgrind, what nobody can explain, what is free.
 
-import { type Column, Table } from '../charts/table.js';
+import { Key } from '../charts/section.js';
+import { Table } from '../charts/table.js';
 import { coloursOf } from '../runs/colours.js';
 import type { Balance } from '../runs/data.js';
 import type { Page } from '../runs/page.js';
@@ -11,20 +12,6 @@ import { sumsOf } from '../runs/sums.js';
 
 /** A part of the machine's memory; a negative one is taken away. */
 type Part = { name: string; note: string; bytes: number; colour: string };
-
-const COLUMNS: Column<Part>[] = [
-    {
-        head: 'part',
-        value: ({ name }) => name,
-        show: ({ name, colour }) => (
-            <span class="key">
-                <i style={{ background: colour }} />
-                {name}
-            </span>
-        ),
-    },
-    { head: 'bytes', as: 'bytes', value: ({ bytes }) => bytes },
-];
 
 function ownersOf(run: Run, { moment }: Balance): Part[] {
     const colours = coloursOf(run, 'owner');
@@ -53,7 +40,8 @@ function View({ page }: { page: Page }) {
                 caption="System memory"
                 note={`at ${run.label(made.moment)}${made.moment === moment ? '' : ', the nearest sample of pages'}`}
                 columns={[
-                    ...COLUMNS,
+                    { head: 'part', value: ({ name }) => name, show: Key },
+                    { head: 'bytes', as: 'bytes', value: ({ bytes }) => bytes },
                     { head: 'share', as: 'percent', value: ({ bytes }) => (100 * bytes) / made.board },
                     { head: 'what it is', as: 'long', value: ({ note }) => note },
                 ]}

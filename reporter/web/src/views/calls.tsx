@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// The call tree of the chosen moment, or what has changed since the one compared with: as an icicle and as text.
+// The call tree of the chosen moment, or what has changed since the one compared with: as an icicle.
 
 import { type ComponentChildren, Fragment } from 'preact';
 import { useMemo, useState } from 'preact/hooks';
@@ -30,19 +30,6 @@ const SIDES: [Question['side'], string][] = [
     ['device', 'device'],
 ];
 const keysOf = <T,>(options: [T, string][]) => options.map(([key]) => key);
-
-const MOST_LINES = 400;
-
-/** The tree as lines of text, the widest branches. */
-function textOf({ top, amount }: Shown) {
-    const lines: string[] = [];
-    const add = (node: TreeNode, depth: number) => {
-        lines.push(`${'  '.repeat(depth)}${amount(node.now).padStart(10)}  ${node.name || 'all'}`);
-        for (const child of node.children) if (child.now >= top.now / 100 && lines.length < MOST_LINES) add(child, depth + 1);
-    };
-    add(top, 0);
-    return lines.join('\n');
-}
 
 /** Links to other views with a frame. */
 function Links({ page, node: { name, type } }: { page: Page; node: TreeNode }) {
@@ -111,7 +98,6 @@ function Tree({ page, question, tools }: { page: Page; question: Question; tools
     const [history, setHistory] = useState<string[][]>([]);
     const names = history.at(-1) ?? [];
     const [said, say] = useState<{ text: string; node: TreeNode } | null>(null);
-    const [isText, showText] = useState(false);
     const top = useMemo(() => tree(run, question), [run, ...Object.values(question)]);
     const shown: Shown = { top, isCompared: other !== null, isBytes: measure !== 'blocks', amount: measure === 'blocks' ? whole : size };
     const { pattern, problem } = patternOf(wanted);
@@ -179,10 +165,6 @@ function Tree({ page, question, tools }: { page: Page; question: Question; tools
                         say={(text, node) => say({ text, node })}
                     />
                     <Legend keys={[...flameKeys(shown.isCompared), ...(pattern ? [{ name: 'match', colour: 'var(--found)' }] : [])]} />
-                    <details onToggle={(event) => showText(event.currentTarget.open)}>
-                        <summary>As text</summary>
-                        <pre>{isText && textOf(shown)}</pre>
-                    </details>
                 </>
             )}
         </>

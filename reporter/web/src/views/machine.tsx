@@ -7,7 +7,7 @@ import uPlot from 'uplot';
 import { moment, size } from '../base/units.js';
 import { theme, TimePlot } from '../charts/plot.js';
 import { useRoom } from '../charts/room.js';
-import { Legend } from '../charts/section.js';
+import { Key, Legend } from '../charts/section.js';
 import { Table } from '../charts/table.js';
 import { times, valueAt } from '../runs/areas.js';
 import { listColour } from '../runs/colours.js';
@@ -62,7 +62,7 @@ function rowOf(figure: Figure, i: number, now: number) {
     const { label, time: at, bytes: values, worst } = figure;
     const last = values[values.length - 1];
     const worstAt = at[values.indexOf(worst)];
-    return { label, colour: listColour(i), first: values[0], now: valueAt(figure, now) ?? '', last, worst, worstAt };
+    return { name: label, colour: listColour(i), first: values[0], now: valueAt(figure, now) ?? '', last, worst, worstAt };
 }
 
 function View({ page }: { page: Page }) {
@@ -93,22 +93,13 @@ function View({ page }: { page: Page }) {
         <>
             <figure>
                 <div class="machine" ref={canvas} role="img" aria-label="System memory over time; the table below has the figures" />
-                <Legend keys={rows.map(({ label, colour }) => ({ name: label, colour }))} />
+                <Legend keys={rows} />
             </figure>
             <Table
                 caption="System"
                 note={notes.filter((note) => note).join('; ')}
                 columns={[
-                    {
-                        head: 'figure',
-                        value: (row) => row.label,
-                        show: (row) => (
-                            <span class="key">
-                                <i style={{ background: row.colour }} />
-                                {row.label}
-                            </span>
-                        ),
-                    },
+                    { head: 'figure', value: ({ name }) => name, show: Key },
                     { head: 'start', as: 'bytes', value: (row) => row.first },
                     { head: now ? `at ${now.name}` : 'now', as: 'bytes', value: (row) => row.now },
                     { head: 'end', as: 'bytes', value: (row) => row.last },

@@ -3,8 +3,9 @@
 // Allocations that failed for lack of memory: verdict, arithmetic, remedies, device map and call stack of each. Those that a retry
 // recovered are a line each.
 
-import { count, moment as time, percent, size, whole } from '../base/units.js';
+import { count, moment as time, percent, size } from '../base/units.js';
 import { Legend } from '../charts/section.js';
+import { type Column, Table } from '../charts/table.js';
 import { coloursOf } from '../runs/colours.js';
 import type { Incident } from '../runs/data.js';
 import type { Page } from '../runs/page.js';
@@ -52,23 +53,11 @@ function DeviceMap({ run, incident: { map: segments, segments_left_out: others }
     );
 }
 
-const Arithmetic = ({ rows }: { rows: Incident['arithmetic'] }) => (
-    <table class="arithmetic">
-        <tbody>
-            {rows.map(([label, bytes, remark]) => (
-                <tr key={label}>
-                    <th scope="row" style={{ paddingLeft: `${0.6 * (label.length - label.trimStart().length)}rem` }}>
-                        {label.trim()}
-                    </th>
-                    <td class="figure" title={`${whole(bytes)} bytes`}>
-                        {size(bytes)}
-                    </td>
-                    <td class="quiet">{remark}</td>
-                </tr>
-            ))}
-        </tbody>
-    </table>
-);
+const ARITHMETIC: Column<Incident['arithmetic'][number]>[] = [
+    { head: 'memory', value: ([label]) => label },
+    { head: 'bytes', as: 'bytes', value: ([, bytes]) => bytes },
+    { head: 'remark', as: 'long', value: ([, , remark]) => remark },
+];
 
 function Failure({ page, incident }: { page: Page; incident: Incident }) {
     const run = page.whole;
@@ -79,7 +68,7 @@ function Failure({ page, incident }: { page: Page; incident: Incident }) {
                 ({incident.number}) at {time(incident.time, run.head.unit)}: <span class="problem">{incident.verdict}</span>
             </h3>
             <p>{incident.text}</p>
-            <Arithmetic rows={incident.arithmetic} />
+            <Table caption="Arithmetic" columns={ARITHMETIC} rows={incident.arithmetic} />
             {incident.helps.length > 0 && (
                 <div>
                     <h4>Remedies</h4>
