@@ -58,7 +58,6 @@ def fixture_seen(real: Page) -> Seen:
     return look_once(
         real.path,
         {
-            "tree as text": [["click", "#calls summary"], ["text", "#calls pre"]],
             "sorted": [
                 ["press", "#owners thead th:nth-child(1) button", "Enter"],
                 ["rows", "#owners tbody"],
@@ -393,13 +392,6 @@ def outermost(node: List[Any], pattern: str) -> int:
     if re.search(pattern, node[0]):
         return int(node[1])
     return sum(outermost(child, pattern) for child in node[3])
-
-
-def test_the_call_tree_is_there_as_text(real: Page, seen: Seen) -> None:
-    composition = select(real.profile, "peak").composition
-    text = seen["tree as text"][1].splitlines()
-    assert text[0].split("  ")[-2].strip() == size(held(real.profile, composition)) and text[0].endswith("all")
-    assert len(text) > 10
 
 
 # ---- tables ----------------------------------------------------------------------------------

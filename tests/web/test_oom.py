@@ -33,7 +33,7 @@ def test_the_verdict_its_figures_and_the_remedies_are_the_models(failed: Shown) 
     assert said.startswith("cudaMalloc of 850 MiB failed twice (error 2).") and reason(incident, False) in said
     rows = arithmetic(incident.situation)
     assert labels == [label for label, _, _ in rows]
-    assert figures == [size(n_bytes) for _, n_bytes, _ in rows]
+    assert figures == [size(n_bytes) if n_bytes else "–" for _, n_bytes, _ in rows]
     assert remedies == [action(hint, True, incident) for hint in incident.hints]
 
 
