@@ -309,7 +309,7 @@ def quiet(n_snapshots: int, **manifest: str) -> Trace:
 
 def test_a_run_without_a_finding_says_what_it_does_not_suffer_from() -> None:
     (found,) = findings(of(quiet(9)))
-    assert found == ("nothing", 0, "Nothing stands out: no allocation failed, and no leak was found.")
+    assert found[:3] == ("nothing", 0, "Nothing stands out: no allocation failed, and no leak was found.")
 
 
 def test_what_is_unknown_is_not_claimed() -> None:
