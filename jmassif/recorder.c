@@ -134,6 +134,12 @@ void event_thread_began(ThreadId tid)
         jm_thread_begins(tid);
 }
 
+void event_thread_leaves(ThreadId tid)
+{
+    if (jm_options.threads)
+        jm_thread_leaves(tid);
+}
+
 void event_thread_ended(ThreadId tid)
 {
     n_threads--;

@@ -34,6 +34,7 @@ void event_unmapped(Addr start, SizeT bytes);
 
 void event_thread_created(ThreadId child);
 void event_thread_began(ThreadId tid);
+void event_thread_leaves(ThreadId tid); // optional: in the thread, which ends soon
 void event_thread_ended(ThreadId tid);
 
 void event_before_fork(void);

@@ -254,6 +254,11 @@ void jm_thread_begins(ThreadId tid)
     thread_of(tid)->kernel_id = jm_thread_id();
 }
 
+void jm_thread_leaves(ThreadId tid)
+{
+    hear_from_kernel(thread_of(tid));
+}
+
 // The forking thread continues as the child's only one, with its name and number but a new kernel id.
 void jm_thread_after_fork_in_child(ThreadId tid)
 {

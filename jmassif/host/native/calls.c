@@ -340,6 +340,37 @@ static void thread_not_made(void *job)
     host_free(start);
 }
 
+static void leaves(void *job)
+{
+    event_thread_leaves(((const NativeThread *)job)->id);
+}
+
+static void thread_leaves(void *thread)
+{
+    NATIVE_RECORD(leaves, thread);
+}
+
+// The C library calls thread_leaves() in a thread that ends, by a key of the thread's own storage.
+static UInt leaving_key;
+static Bool has_leaving_key;
+
+static void watch_end_of_threads(void)
+{
+    ORIGINAL(Int, pthread_key_create, UInt *, void (*)(void *));
+    if (!has_leaving_key)
+        has_leaving_key = original_pthread_key_create(&leaving_key, thread_leaves) == 0;
+}
+
+static void watch_end(NativeThread *t)
+{
+    ORIGINAL(Int, pthread_setspecific, UInt, const void *);
+    if (!has_leaving_key)
+        return;
+    t->is_recording = True; // it may allocate, for us
+    original_pthread_setspecific(leaving_key, t);
+    t->is_recording = False;
+}
+
 typedef struct {
     void *argument;
     void *(*routine)(void *argument);
@@ -356,8 +387,10 @@ Begun jm_native_thread_starts(Start *start, Addr link)
     NativeRegisters registers;
     NATIVE_REGISTERS(&registers);
     start->registers = &registers;
-    if (jm_native_begin_newcomer(thread_begins, start))
+    if (jm_native_begin_newcomer(thread_begins, start)) {
         jm_native_end();
+        watch_end(jm_native_thread);
+    }
     return begun;
 }
 
@@ -383,6 +416,7 @@ NATIVE_EXPORT Int pthread_create(UWord *made, const void *attributes, void *(*ro
     Start given = {.routine = routine, .argument = argument}, *start = &given;
     if (!NATIVE_RECORD(before_thread, &start))
         return original_pthread_create(made, attributes, routine, argument);
+    watch_end_of_threads();
     Int error = original_pthread_create(made, attributes, jm_native_thread_entry, start);
     if (error) {
         NATIVE_RECORD(thread_not_made, start);
