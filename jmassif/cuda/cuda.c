@@ -185,13 +185,21 @@ static UInt scope_name(const CudaFunction *function, const UWord *words)
     return jm_trace_string(name);
 }
 
+void jm_cuda_program_ends(ThreadId tid)
+{
+    if (n_ends_under_way)
+        return;
+    jm_live_tensors_settle(tid);
+    jm_snapshot_take(SNAPSHOT_END);
+}
+
 static void enter(ThreadId tid, const CudaFunction *function, const UWord *words)
 {
     if (jm_calls_is(function, IS_REPORT))
         return;
-    if (jm_calls_is(function, ENDS_PROGRAM) && n_ends_under_way++ == 0) {
-        jm_live_tensors_settle(tid);
-        jm_snapshot_take(SNAPSHOT_END);
+    if (jm_calls_is(function, ENDS_PROGRAM)) {
+        jm_cuda_program_ends(tid);
+        n_ends_under_way++;
     }
     jm_scope_enter(tid, scope_name(function, words), host_sp(tid), jm_calls_is(function, IS_TOLD));
 }

@@ -10,6 +10,9 @@
 // Handles a request of preload/protocol.h. False if it is not one of CUDA's. Invalid requests are counted.
 Bool jm_cuda_handle_request(ThreadId tid, UWord *args, UWord *result);
 
+// An interpreter begins to free what it holds. Ignored inside a wrapped call that ends one.
+void jm_cuda_program_ends(ThreadId tid);
+
 void jm_cuda_write_counters(void);
 
 #endif

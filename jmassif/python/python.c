@@ -29,6 +29,7 @@ typedef struct {
     Bool is_known;
     PythonLayout layout;
     Addr runtime;     // _PyRuntime; in 3.6 _PyThreadState_Current
+    Addr ending;      // a word that is not 0 while the interpreter ends; 0: not known
     Addr inside;      // an address in its object file
     SizeT frame_head; // bytes of an interpreter frame up to the last field that is read
 } Interpreter;
@@ -76,6 +77,39 @@ static void measure_frame_head(void)
         python.frame_head = l->frame_is_entry + 1;
 }
 
+// Offsets of `finalizing` in _PyRuntime, Include/internal/pycore_runtime.h of each release.
+static Addr find_ending(Addr code)
+{
+    UWord offset;
+    switch (python.layout.version) {
+    case 0x306:
+        return jm_find_dynamic_symbol(code, "_Py_Finalizing");
+    case 0x307:
+        return python.runtime + 8;
+    case 0x308:
+    case 0x309:
+    case 0x30a:
+        return python.runtime + 16;
+    case 0x30b:
+    case 0x30c:
+        return python.runtime + 24;
+    default: // _Py_DebugOffsets has it
+        return jm_read_word(python.runtime + 32, &offset) && offset < 4096 ? python.runtime + offset : 0;
+    }
+}
+
+Bool jm_python_begins_to_end(void)
+{
+    static Bool is_ending;
+    UWord state = 0;
+    if (!python.ending)
+        return False;
+    jm_read_word(python.ending, &state);
+    Bool begins = state && !is_ending;
+    is_ending = state != 0;
+    return begins;
+}
+
 void jm_python_object(const HChar *path, Addr code)
 {
     UInt major, minor;
@@ -103,6 +137,7 @@ void jm_python_object(const HChar *path, Addr code)
     }
     python.runtime = runtime;
     python.inside = code;
+    python.ending = find_ending(code);
     measure_frame_head();
     jm_python_code_start(&python.layout, jm_find_dynamic_symbol(code, "PyCode_Type"));
     python.is_known = True;

@@ -18,6 +18,9 @@ void jm_python_object(const HChar *path, Addr code);
 // _PyThreadState_Current) and of the first interpreter's state (0 before it exists).
 const PythonLayout *jm_python_interpreter(Addr *runtime, Addr *interpreter);
 
+// True once when the interpreter begins to free what it holds, for a host that does not see Py_FinalizeEx called.
+Bool jm_python_begins_to_end(void);
+
 // The address of a symbol that the interpreter's object file exports; 0 if it does not.
 Addr jm_python_symbol(const HChar *name);
 

@@ -9,6 +9,7 @@
 
 #include "base/libc.h"
 #include "base/options.h"
+#include "cuda/cuda.h"
 #include "heap/blocks.h"
 #include "heap/heap.h"
 #include "host/host.h"
@@ -16,6 +17,7 @@
 #include "host/native/mappings.h"
 #include "host/native/process.h"
 #include "host/native/thread.h"
+#include "python/python.h"
 
 #include <errno.h>
 
@@ -130,6 +132,8 @@ static Bool is_missed(void)
 static void freed(void *job)
 {
     Call *c = job;
+    if (UNLIKELY(jm_python_begins_to_end())) // it calls Py_FinalizeEx itself
+        jm_cuda_program_ends(host_thread());
     c->is_known = jm_blocks_find((Addr)c->old, &c->block) && !c->block.is_custom;
     if (c->is_known) {
         jm_heap_freed(host_thread(), (Addr)c->old, &c->block);
