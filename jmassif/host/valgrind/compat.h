@@ -54,15 +54,8 @@ extern Int VG_(safe_fd)(Int fd);
 // own descriptors are above. Set from the soft limit before the tool starts.
 extern Int VG_(fd_hard_limit);
 
-// Make the result of a failed system call; exported by libcoregrind too.
-extern SysRes VG_(mk_SysRes_Error)(UWord error);
-
 // --vgdb: 0 no, 1 yes, 2 full; the program may change it. In every release since 3.7.
 extern UInt VG_(clo_vgdb);
-
-// --smc-check selects the code for which each superblock checks that it is unchanged. In every release since 3.5.
-extern UInt VG_(clo_smc_check);
-#define JM_SMC_ALL 2u
 
 // --sim-hints, one bit per hint; lax-ioctls is the first.
 extern UInt VG_(clo_sim_hints);

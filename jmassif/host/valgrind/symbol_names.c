@@ -8,10 +8,12 @@
 
 #include "host/valgrind/debug_info.h"
 
+#include "base/array.h"
 #include "base/kernel.h"
 #include "base/options.h"
 
 #include <elf.h>
+#include <fcntl.h>
 
 #define MOST_SECTIONS 4096
 #define MOST_LOOKED   2048 // symbols that the core may have skipped before the next that it takes
@@ -37,12 +39,11 @@ typedef struct {
 
 // Mapped names per file, used again when the file is loaded again.
 typedef struct {
-    struct vg_stat of;
-    ULong offset;
+    ULong of[6]; // identifies the file, and the section in it
     Mapping names;
 } KeptNames;
 
-static XArray *kept; // of KeptNames
+static Array kept = JM_ARRAY("jm.names", KeptNames);
 
 static struct {
     const DebugInfo *info; // of the object file that the core is reading
@@ -77,23 +78,13 @@ static Bool lies_in(const Elf64_Shdr *section, ULong file_bytes)
 
 static Bool map_names(Int fd, const struct vg_stat *of, const Elf64_Shdr *section, Mapping *mapping)
 {
-    KeptNames names = {.of = *of, .offset = section->sh_offset};
-    if (!kept)
-        kept = VG_(newXA)(VG_(malloc), "jm.names", VG_(free), sizeof(KeptNames));
-    for (Word i = 0; i < VG_(sizeXA)(kept); i++) {
-        const KeptNames *known = VG_(indexXA)(kept, i);
-        if (known->of.dev == names.of.dev && known->of.ino == names.of.ino && known->of.mtime == names.of.mtime &&
-            known->of.mtime_nsec == names.of.mtime_nsec && known->of.size == names.of.size &&
-            known->offset == names.offset) {
-            *mapping = known->names;
-            return True;
-        }
-    }
-    if (!map(fd, section, &names.names))
-        return False;
-    *mapping = names.names;
-    VG_(addToXA)(kept, &names);
-    return True;
+    KeptNames names = {.of = {of->dev, of->ino, of->size, of->mtime, of->mtime_nsec, section->sh_offset}};
+    const KeptNames *known = jm_array_find(&kept, &names, sizeof names.of);
+    if (!known && map(fd, section, &names.names))
+        known = jm_array_at(&kept, jm_array_add(&kept, &names));
+    if (known)
+        *mapping = known->names;
+    return known != NULL;
 }
 
 static void add_table(Int fd, const struct vg_stat *of, const Elf64_Shdr *symbols, const Elf64_Shdr *names)
@@ -148,11 +139,11 @@ static void begin(const DebugInfo *info)
     file.info = info;
     file.table = file.n_misses = 0;
     const HChar *path = VG_(DebugInfo_get_filename)(info);
-    SysRes opened = path ? VG_(open)(path, VKI_O_RDONLY, 0) : VG_(mk_SysRes_Error)(VKI_ENOENT);
-    if (sr_isError(opened))
+    const Int fd = path ? jm_open(path, O_RDONLY, 0) : -1;
+    if (fd < 0)
         return;
-    add_tables((Int)sr_Res(opened));
-    VG_(close)((Int)sr_Res(opened));
+    add_tables(fd);
+    jm_close(fd);
 }
 
 // Search a name from the next symbol on, as far as the core may have skipped some.
@@ -190,9 +181,9 @@ static const HChar *find_in_turn(const HChar *name)
 
 void jm_symbol_names_let_go(void)
 {
-    for (Word i = 0; kept && i < VG_(sizeXA)(kept); i++) {
-        const KeptNames *names = VG_(indexXA)(kept, i);
-        jm_kernel_let_go(names->names.start, names->names.bytes);
+    for (Word i = 0; i < jm_array_n(&kept); i++) {
+        const Mapping *names = &((const KeptNames *)jm_array_at(&kept, i))->names;
+        jm_kernel_let_go(names->start, names->bytes);
     }
 }
 
