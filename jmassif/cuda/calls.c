@@ -242,9 +242,11 @@ static void close_block(const CudaCall *call, Space space, UWord key)
         n_unknown_frees++;
 }
 
-static void make_pointer(const CudaCall *call)
+static void make_block(const CudaCall *call)
 {
-    make(call, SPACE_POINTER, returned(call), jm_calls_requested(call).bytes);
+    const Kind kind = call->function->kind;
+    const Space space = kind == KIND_ARRAY ? SPACE_ARRAY : kind == KIND_VMM ? SPACE_VMM : SPACE_POINTER;
+    make(call, space, returned(call), jm_calls_requested(call).bytes);
 }
 
 static void make_pointer_v1(const CudaCall *call)
@@ -270,11 +272,6 @@ static void make_3d(const CudaCall *call)
     UWord pitch;
     jm_read_word(call->words[0] + sizeof(UWord), &pitch);
     make(call, SPACE_POINTER, returned(call), pitch * call->words[2] * call->words[3]);
-}
-
-static void make_array(const CudaCall *call)
-{
-    make(call, SPACE_ARRAY, returned(call), jm_calls_requested(call).bytes);
 }
 
 static void free_pointer(const CudaCall *call)
@@ -369,48 +366,23 @@ static void destroy_external(const CudaCall *call)
 
 // ---- virtual memory management: handles and addresses --------------------------------------------------------
 
-// cuMemRetainAllocationHandle may return another number for the same memory.
-typedef struct {
-    UWord alias;
-    UWord handle;
-} Alias;
-
-static Array aliases = JM_ARRAY("jm.cuda", Alias);
-
-static UWord handle_behind(UWord handle)
-{
-    const Alias *a = jm_array_find(&aliases, &handle, sizeof handle);
-    return a ? a->handle : handle;
-}
-
-static void make_handle(const CudaCall *call)
-{
-    make(call, SPACE_VMM, returned(call), jm_calls_requested(call).bytes);
-}
-
 // The size is known only when the memory is mapped.
 static void import_handle(const CudaCall *call)
 {
     make(call, SPACE_VMM, returned(call), 0);
 }
 
-// (handle, address)
+// The handle is the one that was mapped (the documentation of cuMemRetainAllocationHandle).
 static void retain_handle(const CudaCall *call)
 {
-    UWord handle = returned(call);
-    DeviceBlock *block = jm_device_mapped_at(call->words[1]);
-    if (!block)
-        block = jm_device_block_find(SPACE_VMM, handle);
-    if (!block)
-        return;
-    block->n_handles++;
-    if (handle != block->key && handle_behind(handle) == handle)
-        jm_array_add(&aliases, &(Alias){handle, block->key});
+    DeviceBlock *block = jm_device_block_find(SPACE_VMM, returned(call));
+    if (block)
+        block->n_handles++;
 }
 
 static void release_handle(const CudaCall *call)
 {
-    DeviceBlock *block = jm_device_block_find(SPACE_VMM, handle_behind(argument_p(call)));
+    DeviceBlock *block = jm_device_block_find(SPACE_VMM, argument_p(call));
     if (block && block->n_handles) {
         block->n_handles--;
         jm_device_block_release_if_unused(call->tid, block);
@@ -422,7 +394,7 @@ static void release_handle(const CudaCall *call)
 // (address, size, offset, handle, flags)
 static void map_handle(const CudaCall *call)
 {
-    jm_device_map(call->tid, call->words[0], call->words[1], handle_behind(call->words[3]));
+    jm_device_map(call->tid, call->words[0], call->words[1], call->words[3]);
     jm_exhaustion_pieces_used(call->tid);
 }
 

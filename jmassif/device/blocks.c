@@ -403,16 +403,6 @@ void jm_device_unmap(ThreadId tid, Addr address, ULong bytes)
     }
 }
 
-DeviceBlock *jm_device_mapped_at(Addr address)
-{
-    for (Word i = 0; i < jm_array_n(&mappings); i++) {
-        const VmmMapping *m = jm_array_at(&mappings, i);
-        if (m->address <= address && address < m->address + m->bytes)
-            return jm_device_block_find(SPACE_VMM, m->handle);
-    }
-    return NULL;
-}
-
 void jm_device_block_release_if_unused(ThreadId tid, DeviceBlock *block)
 {
     if (block->n_handles == 0 && block->n_mappings == 0)

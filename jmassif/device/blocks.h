@@ -48,7 +48,6 @@ void jm_device_blocks_close_context(ThreadId tid, UWord context);
 // Mappings of cuMemCreate'd memory.
 void jm_device_map(ThreadId tid, Addr address, ULong bytes, UWord handle);
 void jm_device_unmap(ThreadId tid, Addr address, ULong bytes);
-DeviceBlock *jm_device_mapped_at(Addr address);
 
 // The block that `address` lies in, by the block's own address or a mapping; NULL: none. `*end` is the end of the block
 // or the mapping.
