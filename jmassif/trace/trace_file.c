@@ -29,7 +29,8 @@ static SizeT summed; // bytes of the buffer that are in the checksum
 static UInt checksum = 1;
 static UInt settled_checksum; // checksum without the tail
 static Int fd = -1;
-static ULong file_bytes; // without the tail
+static ULong device, inode; // of the file
+static ULong file_bytes;    // without the tail
 static Bool is_regular;
 static Bool in_tail; // the buffer's records belong to the tail
 static SizeT tail_bytes;
@@ -52,9 +53,10 @@ static Int parent_pid;
 static const struct {
     Int error;
     const HChar *text;
-} reasons[] = {{EACCES, "permission denied"}, {EISDIR, "it is a directory"},       {ENOENT, "no such directory"},
-               {ENOTDIR, "not a directory"},  {EROFS, "read-only file system"},    {ENOSPC, "no space left on device"},
-               {EFBIG, "file size limit"},    {EPIPE, "nothing reads it any more"}};
+} reasons[] = {
+    {EACCES, "permission denied"}, {EISDIR, "it is a directory"},        {ENOENT, "no such directory"},
+    {ENOTDIR, "not a directory"},  {EROFS, "read-only file system"},     {ENOSPC, "no space left on device"},
+    {EFBIG, "file size limit"},    {EPIPE, "nothing reads it any more"}, {EBADF, "the program has closed it"}};
 
 static void give_up(const HChar *what, Int error)
 {
@@ -136,6 +138,8 @@ static void create_file(void)
     fd = host_keep_descriptor(res);
     FileStatus st;
     is_regular = jm_file_status(fd, &st) && S_ISREG(st.mode);
+    device = st.dev;
+    inode = st.ino;
     is_created = True;
     file_bytes = 0;
     tail_bytes = 0;
@@ -149,6 +153,29 @@ static void stop_writing(Int error)
     is_created = file_bytes > 0;
     jm_close(fd);
     fd = -1;
+}
+
+static Bool is_the_file(Int at)
+{
+    FileStatus st;
+    return jm_file_status(at, &st) && st.dev == device && st.ino == inode;
+}
+
+// The program may have closed all descriptors, and have another file there now.
+static void find_file(void)
+{
+    if (fd < 0 || is_the_file(fd))
+        return;
+    fd = is_regular ? jm_open(path, O_WRONLY, 0) : -EBADF;
+    if (fd >= 0 && is_the_file(fd)) {
+        fd = host_keep_descriptor(fd);
+        jm_seek(fd, file_bytes);
+        return;
+    }
+    if (fd >= 0)
+        jm_close(fd);
+    fd = -1;
+    give_up("write", EBADF);
 }
 
 // Writes without SIGPIPE: the kernel sends it to this thread if a pipe has no reader left. It is blocked, then consumed
@@ -197,7 +224,8 @@ static void empty_buffer(void)
 
 static void drop_tail(void)
 {
-    if (tail_bytes)
+    find_file();
+    if (fd >= 0 && tail_bytes)
         jm_kernel_call(__NR_ftruncate, fd, file_bytes, 0, 0, 0);
     tail_bytes = 0;
 }
@@ -206,7 +234,8 @@ static void drop_tail(void)
 static void write_tail(void)
 {
     add_to_checksum();
-    if (used && !jm_is_beyond_limit(file_bytes + tail_bytes + used))
+    find_file();
+    if (fd >= 0 && used && !jm_is_beyond_limit(file_bytes + tail_bytes + used))
         jm_kernel_call(__NR_pwrite64, fd, (UWord)buffer, used, file_bytes + tail_bytes, 0);
     tail_bytes += used;
     empty_buffer();
@@ -214,7 +243,7 @@ static void write_tail(void)
 
 static void write_out(const HChar *bytes, SizeT n)
 {
-    if (n > 0 && fd >= 0)
+    if (n > 0)
         drop_tail();
     if (n > 0 && fd >= 0 && jm_is_beyond_limit(file_bytes + n))
         stop_writing(EFBIG);
@@ -394,6 +423,7 @@ void jm_trace_before_fork(void)
 {
     jm_trace_flush();
     FileStatus st;
+    find_file();
     Bool is_known = fd >= 0 && jm_file_status(fd, &st);
     parent_bytes = file_bytes;
     is_parents_file = is_known && S_ISREG(st.mode);
@@ -428,6 +458,7 @@ Bool jm_trace_is_pending(void)
 void jm_trace_close(void)
 {
     jm_trace_flush();
+    find_file();
     if (fd >= 0)
         jm_close(fd);
     fd = -1;

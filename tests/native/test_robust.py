@@ -186,3 +186,252 @@ def record_one(program: Sequence[Argument], *options: str, timeout: float = 60) 
     with tempfile.TemporaryDirectory(prefix="jmassif-test-") as directory:
         command, environment = recorder(f"{directory}/trace.%p", ["-q", *options], host="native")
         return run([*command, *program], env=environment, cwd=Path(directory), timeout=timeout)
+
+
+# ---- descriptors -----------------------------------------------------------------------------
+
+CLOSERS = {
+    "close each": "for (int fd = 3; fd < 2000; fd++) close(fd);",
+    "closefrom": "closefrom(3);",
+    "close_range": 'printf("%d\\n", close_range(3, ~0U, 0));',
+    "close_range by a system call": "syscall(SYS_close_range, 3, ~0U, 0);",
+    "dup2 over all": "for (int fd = 3; fd < 1100; fd++) dup2(1, fd);",
+}
+
+
+@pytest.mark.parametrize("way", CLOSERS)
+def test_a_program_may_close_all_descriptors_and_use_them_for_its_own_files(way: str) -> None:
+    program = c(
+        """
+__attribute__((noinline)) static void *hold(int n) { return malloc(n); }
+int main(void) {
+    setvbuf(stdout, 0, _IONBF, 0);
+    for (int i = 0; i < 100; i++) sink = hold(10);
+    """
+        + CLOSERS[way]
+        + """
+    for (int i = 0; i < 1050; i++) { char name[20]; sprintf(name, "f%d", i); open(name, O_RDWR | O_CREAT, 0600); }
+    usleep(700000);
+    for (int i = 0; i < 100000; i++) free(hold(100 + i % 1000));
+    for (int i = 0; i < 100; i++) sink = hold(10);
+    long bytes = 0;
+    for (int i = 0; i < 1050; i++) { char name[20]; sprintf(name, "f%d", i); int fd = open(name, O_RDONLY); bytes += lseek(fd, 0, SEEK_END); close(fd); }
+    printf("%ld bytes in my files\\n", bytes);
+}
+""",
+        "-O1",
+    )
+    ran = same([program]) if way != "dup2 over all" else None
+    if ran:
+        assert held(ran.profile(), program)["hold"] == (2000, 200)
+    else:
+        done = record_one([program])
+        assert done.returncode == 0 and done.stderr == ""
+
+
+def test_messages_do_not_go_into_a_file_that_the_program_has_put_at_standard_error() -> None:
+    program = c('int main(void) { close(2); open("mine", O_RDWR | O_CREAT, 0600); usleep(1000); free(malloc(1)); return 0; }')
+    with tempfile.TemporaryDirectory(prefix="jmassif-test-") as directory:
+        command, environment = recorder(f"{directory}/trace.%p", host="native")
+        assert run([*command, program], env=environment, cwd=Path(directory)).returncode == 0
+        assert (Path(directory) / "mine").read_bytes() == b""
+
+
+def test_a_full_disk_ends_the_recording_and_not_the_program(tmp_path: Path) -> None:
+    program = c("int main(void) { for (int i = 0; i < 300000; i++) sink = malloc(i % 5000 + 1); puts(\"done\"); return 4; }")
+    command, environment = recorder("/dev/full", ["-q", "--large=0"], host="native")
+    done = run([*command, program], env=environment, cwd=tmp_path)
+    assert done.returncode == 2 or (done.returncode, done.stdout) == (4, "done\n")
+    limited = run(["sh", "-c", 'ulimit -f 40; exec "$@"', "sh", *record_command(tmp_path), program], cwd=tmp_path)
+    assert (limited.returncode, limited.stdout) == (4, "done\n")
+    assert "file size limit; the program goes on" in limited.stderr
+
+
+def record_command(directory: Path, *options: str) -> List[Argument]:
+    command, environment = recorder(directory / "trace.%p", ["-q", *options], host="native")
+    assert not environment
+    return command
+
+
+# ---- processes -------------------------------------------------------------------------------
+
+def test_children_of_every_kind_change_nothing() -> None:
+    program = c(
+        """
+static char stack[65536] __attribute__((aligned(64)));
+static int quiet(void *x) { return *(int *)x; }
+__attribute__((noinline)) static void *hold(int n) { return malloc(n); }
+static void tell(const char *what, int status) { printf("%s %x\\n", what, status); fflush(stdout); }
+int main(int argc, char **argv) {
+    int status;
+    pid_t pid;
+    char *const echo[] = {"sh", "-c", "exit 7", 0};
+    for (int i = 0; i < 30; i++) {
+        sink = hold(100);
+        if (!(pid = fork())) { for (int i = 0; i < 1000; i++) sink = hold(77); _exit(i); }
+        waitpid(pid, &status, 0); tell("fork", status);
+        if (!(pid = fork())) { sink = hold(7); exit(i); }
+        waitpid(pid, &status, 0); tell("fork, exit", status);
+        if (!(pid = fork())) { sink = hold(7); abort(); }
+        waitpid(pid, &status, 0); tell("fork, abort", status & 0x7f);
+        if (!(pid = vfork())) _exit(i);
+        waitpid(pid, &status, 0); tell("vfork", status);
+        if (!(pid = vfork())) { close(55); dup2(1, 9); execv("/bin/sh", echo); _exit(1); }
+        waitpid(pid, &status, 0); tell("vfork, exec", status);
+        if (!(pid = vfork())) { execv("/absent", echo); _exit(9); }
+        waitpid(pid, &status, 0); tell("vfork, no exec", status);
+        tell("spawn", posix_spawn(&pid, "/bin/sh", 0, 0, echo, environ));
+        waitpid(pid, &status, 0); tell("spawn", status);
+        tell("spawnp", posix_spawnp(&pid, "absent", 0, 0, echo, environ));
+        pid = clone(quiet, stack + sizeof stack, CLONE_VM | SIGCHLD, &i);
+        waitpid(pid, &status, 0); tell("clone with memory", status);
+        pid = clone(quiet, stack + sizeof stack, CLONE_VM | CLONE_VFORK | CLONE_FILES | SIGCHLD, &i);
+        waitpid(pid, &status, 0); tell("clone with files", status);
+        if (!(pid = syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0))) { for (int i = 0; i < 30000; i++) sink = hold(i); _exit(i); }
+        waitpid(pid, &status, 0); tell("raw clone", status);
+        if (!(pid = _Fork())) { for (int i = 0; i < 30000; i++) sink = hold(i); _exit(i); }
+        waitpid(pid, &status, 0); tell("_Fork", status);
+        tell("system", system("exit 3"));
+        FILE *p = popen("echo $LD_PRELOAD.$JMASSIF_NATIVE", "r");
+        char line[100] = "";
+        fgets(line, 100, p);
+        tell(line, pclose(p));
+        tell("no more", wait(0));
+    }
+}
+""",
+        "-O1",
+    )
+    for options in ([], ["--trace-children=yes"]):
+        if not options:
+            ran = same([program], *options)
+        else:
+            continue
+        traces = [load_file(str(path)) for path in ran.traces()]
+        parent = [trace for trace in traces if held(trace, program).get("hold") == (3000, 30)]
+        assert len(parent) >= 1
+
+
+def test_a_program_sees_no_child_of_the_recorder() -> None:
+    program = c(
+        """
+int main(void) {
+    int status, n = 0;
+    usleep(300000);
+    for (int i = 0; i < 3; i++) { if (!fork()) _exit(i); }
+    while (wait(&status) > 0) n++;
+    printf("%d %d\\n", n, errno == ECHILD);
+    siginfo_t s = {0};
+    printf("%d\\n", waitid(P_ALL, 0, &s, WEXITED | WNOHANG));
+    signal(SIGCHLD, SIG_IGN);
+    printf("%d\\n", waitpid(-1, &status, WNOHANG));
+}
+"""
+    )
+    same([program])
+
+
+def test_a_program_that_executes_itself_again_and_again_has_no_dead_children() -> None:
+    program = c(
+        """
+int main(int argc, char **argv) {
+    int n = atoi(argv[1]);
+    free(malloc(100));
+    usleep(10000);
+    if (n) { char next[10]; sprintf(next, "%d", n - 1); execl(argv[0], argv[0], next, NULL); }
+    usleep(300000);
+    char path[100], line[4096] = "";
+    sprintf(path, "/proc/self/task/%d/children", getpid());
+    FILE *f = fopen(path, "r");
+    int children = 0;
+    if (f && fgets(line, sizeof line, f)) for (char *c = line; *c; c++) children += *c == ' ';
+    printf("%s\\n", children > 1 ? line : "none or one");
+}
+"""
+    )
+    same([program, "30"])
+    same([program, "30"], "--trace-children=yes")
+
+
+def test_a_daemon_is_recorded_to_its_end() -> None:
+    program = c(
+        """
+__attribute__((noinline)) static void *hold(int n) { return malloc(n); }
+int main(void) {
+    int end[2];
+    pipe(end);
+    if (fork()) { char b; close(end[1]); read(end[0], &b, 1); return 5; }
+    setsid();
+    if (fork()) _exit(0);
+    daemon(0, 0);
+    unsetenv("LD_PRELOAD");
+    for (int i = 0; i < 50; i++) sink = hold(40);
+    exit(0);
+}
+"""
+    )
+    ran = same([program])
+    assert (2000, 50) in [held(load_file(str(path)), program).get("hold") for path in ran.traces()]
+
+
+def test_rights_directory_and_root_may_be_given_up() -> None:
+    if os.geteuid() != 0:
+        pytest.skip("only root can give up rights")
+    program = c(
+        """
+__attribute__((noinline)) static void *hold(int n) { return malloc(n); }
+int main(void) {
+    for (int i = 0; i < 50; i++) sink = hold(40);
+    mkdir("jail", 0755);
+    if (chroot("jail") || chdir("/") || setgid(65534) || setuid(65534)) return 1;
+    usleep(700000);
+    for (int i = 0; i < 50; i++) sink = hold(40);
+    free(malloc(100000));
+    puts("done");
+    return 6;
+}
+"""
+    )
+    ran = same([program])
+    assert held(ran.profile(), program)["hold"] == (4000, 100)
+
+
+LIMITS = {
+    "address space": "setrlimit(RLIMIT_AS, &(struct rlimit){1 << 30, 1 << 30});",
+    "descriptors": "setrlimit(RLIMIT_NOFILE, &(struct rlimit){8, 8});",
+    "stack": "setrlimit(RLIMIT_STACK, &(struct rlimit){65536, 65536});",
+    "file size": "signal(SIGXFSZ, SIG_IGN); setrlimit(RLIMIT_FSIZE, &(struct rlimit){0, 0});",
+    "processes": "setrlimit(RLIMIT_NPROC, &(struct rlimit){1, 1});",
+    "processor": "setrlimit(RLIMIT_CPU, &(struct rlimit){30, 30});",
+}
+
+
+@pytest.mark.parametrize("limit", LIMITS)
+def test_limits_are_borne(limit: str) -> None:
+    program = c(
+        """
+static void *work(void *x) { for (int i = 0; i < 3000; i++) sink = malloc(i); return 0; }
+int main(int argc, char **argv) {
+    if (argc == 1) {
+        """
+        + LIMITS[limit]
+        + """
+        if (!getenv("DEEPER")) { work(0); puts("done"); return 3; }
+    }
+    pthread_t t;
+    work(0);
+    if (pthread_create(&t, 0, work, 0) == 0) pthread_join(t, 0);
+    printf("%d\\n", open("/dev/null", O_RDONLY) > 0);
+    puts("done");
+    return 3;
+}
+"""
+    )
+    if limit == "file size":
+        done = record_one([program])
+        assert (done.returncode, done.stdout) == (3, "done\n")
+        return
+    same([program])
+    if limit in ("stack", "descriptors", "address space"):  # from the start
+        words = {"stack": "-s 128", "descriptors": "-n 12", "address space": "-v 400000"}[limit]
+        same([program, "x"], launcher=["sh", "-c", f'ulimit {words}; exec "$@"', "sh"])

@@ -210,7 +210,7 @@ NATIVE_EXPORT Int dup3(Int fd, Int to, Int flags)
 {
     ORIGINAL(Int, dup3, Int, Int, Int);
     Int result;
-    jm_native_move_descriptor(to);
+    jm_native_lose_descriptor(to);
     SYSTEM_CALL(result, original_dup3(fd, to, flags), __NR_dup3, NULL, fd, to, flags);
     return result;
 }
@@ -221,7 +221,7 @@ NATIVE_EXPORT Int dup2(Int fd, Int to)
     Int result;
     if (fd == to)
         return original_dup2(fd, to);
-    jm_native_move_descriptor(to);
+    jm_native_lose_descriptor(to);
     SYSTEM_CALL(result, original_dup2(fd, to), __NR_dup3, NULL, fd, to, 0);
     return result;
 }

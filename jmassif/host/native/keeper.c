@@ -20,6 +20,7 @@
 #include <linux/sched.h>
 #include <linux/signal.h>
 #include <linux/uio.h>
+#include <linux/wait.h>
 
 #define MS_BETWEEN_LOOKS 200
 #define STACK_BYTES      ((SizeT)256 << 10)
@@ -108,14 +109,16 @@ void jm_native_keeper_start(void)
     jm_kernel_call(__NR_rt_sigprocmask, SIG_SETMASK, (UWord)&before, 0, sizeof before, 0);
 }
 
-// Not waited for: it holds the program's files open until it has gone, a moment later.
+// Under the lock: it is not at work. What this process executes next is not to find a dead child. After a change of
+// user the kernel may forbid the signal: then it ends by itself, a moment later.
 void jm_native_keeper_stop(void)
 {
     Int was = keeper;
     keeper = 0;
-    stack = NULL; // it may be on it for a moment
-    if (was > 0)
-        jm_kernel_call(__NR_kill, was, SIGUSR1, 0, 0, 0);
+    if (was > 0 && jm_kernel_call(__NR_kill, was, SIGKILL, 0, 0, 0) == 0)
+        jm_kernel_call(__NR_wait4, was, 0, __WALL, 0, 0);
+    else
+        stack = NULL; // it may be on it
 }
 
 // A child that executes another program soon needs none, nor a trace.

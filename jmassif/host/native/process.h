@@ -20,7 +20,7 @@ void jm_native_process_forked(void); // in the child
 #define MAX_OWN_DESCRIPTOR 1024u // exclusive
 Bool jm_native_is_own_descriptor(Int fd);
 
-// The program is about to put another file there: take the recorder's away first.
-void jm_native_move_descriptor(Int fd);
+// The program puts another file there.
+void jm_native_lose_descriptor(Int fd);
 
 #endif

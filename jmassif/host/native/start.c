@@ -182,13 +182,13 @@ Int host_keep_descriptor(Int fd)
 
 Bool jm_native_is_own_descriptor(Int fd)
 {
-    return fd >= 0 && fd == own_descriptor && jm_native_state == NATIVE_RECORDS &&
-           !(jm_native_thread && jm_native_thread->is_recording);
+    return fd >= 0 && fd == own_descriptor && jm_native_state == NATIVE_RECORDS;
 }
 
-void jm_native_move_descriptor(Int fd)
+void jm_native_lose_descriptor(Int fd)
 {
-    (void)fd;
+    if (fd == own_descriptor && jm_native_is_process())
+        own_descriptor = -1;
 }
 
 Bool jm_native_is_process(void)
@@ -199,6 +199,7 @@ Bool jm_native_is_process(void)
 void jm_native_process_forked(void)
 {
     process_id = jm_process_id();
+    own_descriptor = -1; // the parent's
 }
 
 // ---- output --------------------------------------------------------------------------------------------------
@@ -208,9 +209,15 @@ Bool host_wants_statistics(void)
     return wants_statistics;
 }
 
+static FileStatus error_output; // at the start
+
+// The program may have another file at this descriptor by now.
 void host_print(HostOutput kind, const HChar *text)
 {
+    FileStatus now = error_output;
     if (kind == HOST_NOTE && is_quiet)
+        return;
+    if (kind != HOST_USAGE && jm_file_status(2, &now) && (now.dev != error_output.dev || now.ino != error_output.ino))
         return;
     jm_write(kind == HOST_USAGE ? 1 : 2, text, strlen(text));
 }
@@ -327,6 +334,7 @@ static __attribute__((constructor(101))) void start(Int argc, HChar **argv, HCha
     arguments = argv;
     environment_at_start = environment;
     process_id = jm_process_id();
+    jm_file_status(2, &error_output);
     find_start_directory();
     jm_options_init();
     take_options(options);
