@@ -435,3 +435,271 @@ int main(int argc, char **argv) {
     if limit in ("stack", "descriptors", "address space"):  # from the start
         words = {"stack": "-s 128", "descriptors": "-n 12", "address space": "-v 400000"}[limit]
         same([program, "x"], launcher=["sh", "-c", f'ulimit {words}; exec "$@"', "sh"])
+
+
+# ---- threads ---------------------------------------------------------------------------------
+
+def test_a_thousand_threads_with_the_smallest_stacks() -> None:
+    program = c(
+        """
+__attribute__((noinline)) static void *hold(int n) { return malloc(n); }
+static pthread_barrier_t all;
+static void *work(void *x) {
+    for (int i = 0; i < 50; i++) free(hold(i + 1));
+    sink = hold(10);
+    pthread_barrier_wait(&all);
+    return hold(20);
+}
+int main(void) {
+    enum { N = 1000 };
+    static pthread_t t[N];
+    void *p;
+    pthread_attr_t a;
+    pthread_attr_init(&a);
+    printf("%d\\n", pthread_attr_setstacksize(&a, 16384));
+    pthread_barrier_init(&all, 0, N);
+    for (int round = 0; round < 2; round++) {
+        for (int i = 0; i < N; i++) { int e = pthread_create(&t[i], &a, work, 0); if (e) { printf("%d\\n", e); return 1; } }
+        for (int i = 0; i < N; i++) { pthread_join(t[i], &p); free(p); }
+    }
+    puts("done");
+}
+""",
+        "-O1",
+    )
+    ran = same([program])
+    assert held(ran.profile(), program)["hold"] == (20000, 2000)
+
+
+def test_threads_may_free_while_they_end_and_be_cancelled_anywhere() -> None:
+    program = c(
+        """
+__attribute__((noinline)) static void *hold(int n) { return malloc(n); }
+static pthread_key_t keys[20];
+static void ends(void *p) { free(p); static int n; if (__atomic_add_fetch(&n, 1, __ATOMIC_RELAXED) % 3 == 0) pthread_setspecific(keys[n % 20], hold(5)); }
+static void *keeps(void *x) { for (int i = 0; i < 20; i++) pthread_setspecific(keys[i], hold(30)); return 0; }
+static void *at_once(void *x) { pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, 0); for (;;) ; }
+static void *in_calls(void *x) { for (;;) { int fd = open("/dev/null", O_RDONLY); char b; read(fd, &b, 1); close(fd); void *p = hold(1); free(p); pthread_testcancel(); } }
+static void *quits(void *x) { free(hold(3)); pthread_exit(0); }
+int main(void) {
+    pthread_t t;
+    for (int i = 0; i < 20; i++) pthread_key_create(&keys[i], ends);
+    for (int i = 0; i < 300; i++) {
+        void *(*f)(void *) = i % 4 == 0 ? keeps : i % 4 == 1 ? at_once : i % 4 == 2 ? in_calls : quits;
+        pthread_create(&t, 0, f, 0);
+        if (i % 8 > 3) usleep(300);
+        if (f == at_once || f == in_calls) pthread_cancel(t);
+        if (i % 16 > 7 && f != in_calls) pthread_detach(t); else pthread_join(t, 0);
+    }
+    usleep(100000);
+    puts("done");
+    return 2;
+}
+""",
+        "-O1",
+    )
+    same([program])
+
+
+def test_the_main_thread_may_end_before_the_others() -> None:
+    program = c(
+        """
+__attribute__((noinline)) static void *hold(int n) { return malloc(n); }
+static void *work(void *x) { usleep(800000); for (int i = 0; i < 100; i++) sink = hold(50); puts("after main"); fflush(stdout); return 0; }
+int main(void) { pthread_t t; pthread_create(&t, 0, work, 0); pthread_exit(0); }
+"""
+    )
+    ran = same([program])
+    assert held(ran.profile(), program)["hold"] == (5000, 100)
+
+
+def test_handlers_of_fork_may_allocate_while_other_threads_do() -> None:
+    program = c(
+        """
+__attribute__((noinline)) static void *hold(int n) { return malloc(n); }
+static void hook(void) { free(hold(100)); }
+static volatile int over;
+static void *work(void *x) { while (!over) { free(hold(50)); close(open("/dev/null", 0)); } return 0; }
+__attribute__((constructor(101))) static void early(void) { pthread_atfork(hook, hook, hook); }
+int main(void) {
+    pthread_t t[4];
+    int status, sum = 0;
+    pthread_atfork(hook, hook, hook);
+    for (int i = 0; i < 4; i++) pthread_create(&t[i], 0, work, 0);
+    for (int i = 0; i < 100; i++) {
+        pid_t pid = fork();
+        if (!pid) { for (int k = 0; k < 50; k++) free(hold(k)); if (i % 2) exit(1); _exit(1); }
+        waitpid(pid, &status, 0);
+        sum += status == 0x100;
+    }
+    over = 1;
+    for (int i = 0; i < 4; i++) pthread_join(t[i], 0);
+    printf("%d\\n", sum);
+}
+""",
+        "-O1",
+    )
+    same([program])
+
+
+# ---- libraries -------------------------------------------------------------------------------
+
+PLUGIN = """
+#include <stdlib.h>
+#include <string.h>
+static __thread char local[LOCAL];
+__attribute__((noinline)) void *plugin_hold(int n) { local[n % LOCAL]++; return malloc(n); }
+void plugin_free(void *p) { free(p); }
+char *plugin_copy(const char *s) { return strdup(s); }
+"""
+
+
+@pytest.mark.parametrize("mode", ["RTLD_LOCAL", "RTLD_GLOBAL", "RTLD_DEEPBIND"])
+def test_storms_of_dlopen_and_dlclose_in_several_threads(mode: str, tmp_path: Path) -> None:
+    plugins = [c(PLUGIN + f"\nint number{i};", "-shared", "-fpic", f"-DLOCAL={16 << i}") for i in range(4)]
+    program = c(
+        f"""
+static char **names;
+static void *work(void *x) {{
+    for (int i = 0; i < 150; i++) {{
+        void *h = dlopen(names[(i + (long)x) % 4], RTLD_NOW | {mode});
+        if (!h) {{ puts(dlerror()); return 0; }}
+        void *(*hold)(int) = (void *(*)(int))dlsym(h, "plugin_hold");
+        void (*give)(void *) = (void (*)(void *))dlsym(h, "plugin_free");
+        for (int k = 0; k < 20; k++) give(hold(k + 1));
+        if (i % 50 == 0) sink = hold(100);
+        dlclose(h);
+    }}
+    return 0;
+}}
+int main(int argc, char **argv) {{
+    pthread_t t[6];
+    names = argv + 1;
+    for (long i = 0; i < 6; i++) pthread_create(&t[i], 0, work, (void *)i);
+    for (int i = 0; i < 6; i++) pthread_join(t[i], 0);
+    puts("done");
+}}
+""",
+        "-O1",
+    )
+    ran = same([program, *plugins])
+    profile = ran.profile()
+    sums = [0, 0]
+    for account_id, (n_bytes, n_blocks) in profile.composition(len(profile.snapshots) - 1).items():
+        account = profile.accounts[account_id]
+        names = [profile.frame(f).function for f in profile.stack(account.node)]
+        if "plugin_hold" in names and "__tls_get_addr" not in names:
+            sums[0] += n_bytes
+            sums[1] += n_blocks
+    assert sums == [1800, 18]
+
+
+def test_static_storage_of_threads_may_be_used_up() -> None:
+    plugins = [
+        c(PLUGIN + f"\nint number{i};", "-shared", "-fpic", "-ftls-model=initial-exec", "-DLOCAL=300") for i in range(8)
+    ]
+    program = c(
+        """
+int main(int argc, char **argv) {
+    int n = 0;
+    for (int i = 1; i < argc; i++) if (dlopen(argv[i], RTLD_NOW)) n++;
+    printf("%d\\n", n);
+}
+"""
+    )
+    same([program, *plugins])
+
+
+PRELOADS = ["libjemalloc.so.2", "libtcmalloc_minimal.so.4", "libmimalloc.so.2"]
+STORM = """
+#include <vector>
+#include <string>
+#include <stdexcept>
+#include <cstdlib>
+#include <cstdio>
+#include <cstring>
+#include <malloc.h>
+#include <thread>
+__attribute__((noinline)) static void *hold(size_t n) { return malloc(n); }
+struct alignas(128) Wide { char bytes[100]; };
+static void *volatile sink, *volatile kept;
+__attribute__((noinline)) static void *made(int n) { delete new Wide; sink = new Wide; return new char[n + 50]; }
+static void deep(int n) { std::string s(n + 20, 'x'); if (n == 0) throw std::runtime_error(s); deep(n - 1); }
+struct Late { std::vector<int> v; ~Late() { v.clear(); v.shrink_to_fit(); free(malloc(99)); } };
+static Late late;
+static thread_local Late of_thread;
+static void work() {
+    of_thread.v.assign(1000, 1);
+    int caught = 0;
+    for (int i = 0; i < 300; i++) {
+        try { deep(i % 20); } catch (std::exception const &e) { caught += strlen(e.what()) > 0; }
+        void *p = calloc(i, 3);
+        p = realloc(p, i * 7 + 1);
+        void *q = nullptr;
+        if (posix_memalign(&q, 64, i + 1)) abort();
+        if ((size_t)q % 64) abort();
+        free(q);
+        q = aligned_alloc(256, 256);
+        if ((size_t)q % 256) abort();
+        free(q);
+        free(p);
+        delete new std::vector<int>(i);
+        delete[] new char[i];
+        if (i % 100 == 0) kept = made(i);
+        free(hold(i * 5000));
+    }
+    if (caught != 300) abort();
+    sink = hold(1234);
+}
+int main() {
+    late.v.assign(100, 2);
+    atexit([] { free(hold(10)); });
+    std::vector<std::thread> t;
+    for (int i = 0; i < 4; i++) t.emplace_back(work);
+    for (auto &x : t) x.join();
+    work();
+    puts("done");
+    return 9;
+}
+"""
+
+
+@pytest.mark.parametrize("name", ["", *PRELOADS])
+def test_the_user_s_own_allocator_and_preloads_stay(name: str) -> None:
+    if name and not Path(f"/usr/lib/x86_64-linux-gnu/{name}").exists():
+        pytest.skip(f"{name} is not installed")
+    program = compile_c(STORM, "-O1", "-w", "-pthread", suffix=".cc")
+    ran = same([program], env={"LD_PRELOAD": f"/usr/lib/x86_64-linux-gnu/{name}"} if name else {})
+    at_end = held(ran.profile(), program)
+    assert at_end["hold(unsigned long)"] == (6170, 5)
+    assert at_end["made(int)"] == (5 * (3 * (50 + 128) + 300), 30)
+
+
+OWN_MALLOC = """
+#include <stddef.h>
+#include <string.h>
+static char room[1 << 24] __attribute__((aligned(16)));
+static size_t used;
+void *malloc(size_t n) { size_t at = __atomic_fetch_add(&used, (n + 31) & ~15UL, __ATOMIC_RELAXED); *(size_t *)(room + at) = n; return room + at + 16; }
+void free(void *p) {}
+void *calloc(size_t n, size_t m) { return memset(malloc(n * m), 0, n * m); }
+void *realloc(void *p, size_t n) { void *q = malloc(n); if (p) memcpy(q, p, ((size_t *)p)[-2] < n ? ((size_t *)p)[-2] : n); return q; }
+"""
+
+
+@pytest.mark.parametrize("flags", [(), ("-static-libgcc", "-rdynamic"), ("-Wl,-z,now", "-no-pie")])
+def test_a_program_may_have_a_malloc_of_its_own(flags: Sequence[str]) -> None:
+    program = c(OWN_MALLOC + 'int main(void) { for (int i = 0; i < 100; i++) sink = realloc(malloc(i), 2 * i); puts("done"); return 1; }', *flags)
+    same([program])
+
+
+@pytest.mark.parametrize("compiler", ["gcc", "clang"])
+def test_a_program_with_a_sanitizer(compiler: str) -> None:
+    program = compile_c(
+        HEAD + 'int main(void) { for (int i = 0; i < 1000; i++) free(malloc(i)); sink = malloc(10); printf("%d\\n", 1); sink = 0; return 0; }',
+        "-fsanitize=address", "-w", compiler=compiler,
+    )
+    alone = run([program])
+    with tempfile.TemporaryDirectory(prefix="jmassif-test-") as directory:
+        done = run([*record_command(Path(directory)), program], env={"ASAN_OPTIONS": "verify_asan_link_order=0"})
+    assert (done.returncode, done.stdout) == (alone.returncode, alone.stdout), done.stderr

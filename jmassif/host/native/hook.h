@@ -103,4 +103,7 @@ void jm_native_on_own_stack(void (*f)(void *job), void *job);
 // searches; 0 if none does.
 Addr jm_native_next(const HChar *name);
 
+// Return whether that object exports another function, too.
+Bool jm_native_next_is_with(const HChar *name, const HChar *other);
+
 #endif

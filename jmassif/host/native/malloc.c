@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// malloc and its kin. The program's own allocator does the work; what it has done is recorded. operator new and strdup
-// call malloc, and are seen there, with their callers; only an aligned operator new is hooked, as it rounds its size
-// up.
+// malloc and its kin. The program's own allocator does the work; what it has done is recorded. strdup and its like call
+// malloc, and are seen there, with their callers. So does the C++ library's operator new; an allocator that has one of
+// its own (jemalloc, tcmalloc, mimalloc) does not call itself.
 //
 // A free is recorded before the real one, and a realloc's old block is taken out before: in between another thread may
 // be given the address.
@@ -55,6 +55,9 @@ static __attribute__((noinline)) void find_originals(void)
 {
     for (UInt i = 0; i < sizeof originals / sizeof *originals; i++)
         *(Addr *)originals[i].place = jm_native_next(originals[i].name);
+    // Of tcmalloc's first block it changes.
+    if (!jm_native_next_is_with("malloc", "gnu_get_libc_version"))
+        real.malloc_usable_size = NULL;
 }
 
 static inline void prepare(void)
@@ -81,11 +84,11 @@ static ULong n_unrecorded;
 
 static Bool keeps_freed; // free() only records
 
-// A block whose end was missed, as it came while the thread was in the recorder.
+// A block whose end was missed: it came while the thread was in the recorder, or past the hooks.
 static void forget_missed(Addr address)
 {
     Block stale;
-    if (jm_native_n_missed && jm_blocks_find(address, &stale) && !stale.is_custom) {
+    if (UNLIKELY(jm_blocks_find(address, &stale)) && !stale.is_custom) {
         jm_heap_freed(host_thread(), address, &stale);
         jm_blocks_remove(address);
     }
@@ -286,23 +289,6 @@ NATIVE_EXPORT Int posix_memalign(void **place, SizeT align, SizeT bytes)
     return error;
 }
 
-// An exception may pass through these.
-#define ALIGNED_NEW(name, symbol)                                                                                      \
-    NATIVE_EXPORT void *name(SizeT bytes, SizeT align, const void *nothrow) __asm__(symbol);                           \
-    void *name(SizeT bytes, SizeT align, const void *nothrow)                                                          \
-    {                                                                                                                  \
-        static void *(*original)(SizeT bytes, SizeT align, const void *nothrow);                                       \
-        if (UNLIKELY(!original))                                                                                       \
-            *(Addr *)&original = jm_native_next(symbol);                                                               \
-        if (jm_native_thread)                                                                                          \
-            jm_native_thread->bytes_of_new = bytes;                                                                    \
-        return original(bytes, align, nothrow);                                                                        \
-    }
-ALIGNED_NEW(new_aligned, "_ZnwmSt11align_val_t")
-ALIGNED_NEW(new_array_aligned, "_ZnamSt11align_val_t")
-ALIGNED_NEW(new_aligned_nothrow, "_ZnwmSt11align_val_tRKSt9nothrow_t")
-ALIGNED_NEW(new_array_aligned_nothrow, "_ZnamSt11align_val_tRKSt9nothrow_t")
-
 NATIVE_EXPORT void *valloc(SizeT bytes)
 {
     prepare();
@@ -314,6 +300,83 @@ NATIVE_EXPORT void *pvalloc(SizeT bytes)
     prepare();
     return recorded(real.pvalloc(bytes), HOST_PAGE_UP(bytes ? bytes : 1), "pvalloc");
 }
+
+// ---- operator new and delete -----------------------------------------------------------------------------------
+
+// Where the C++ library's own are called: nothing of this is left on the stack. `align` and `nothrow` take the places
+// of each other where one is missing. An exception may pass through these.
+typedef void *New(SizeT bytes, UWord align, UWord nothrow);
+typedef void Delete(void *p, UWord bytes, UWord align);
+
+// An aligned one rounds its size up, so what it was asked for is told to the hook of what it calls.
+static void tell_wanted(SizeT bytes)
+{
+    if (jm_native_thread)
+        jm_native_thread->bytes_of_new = bytes;
+}
+
+#define NEW(name, symbol, tell)                                                                                        \
+    static New *original_##name, *way_##name;                                                                          \
+    static void *recorded_##name(SizeT bytes, UWord align, UWord nothrow)                                              \
+    {                                                                                                                  \
+        return recorded(original_##name(bytes, align, nothrow), bytes, "malloc");                                      \
+    }                                                                                                                  \
+    __attribute__((noinline)) static void find_##name(void)                                                            \
+    {                                                                                                                  \
+        prepare();                                                                                                     \
+        original_##name = (New *)jm_native_next(symbol);                                                               \
+        way_##name = jm_native_next_is_with(symbol, "malloc") ? recorded_##name : original_##name;                     \
+    }                                                                                                                  \
+    __attribute__((visibility("default"))) void *name(SizeT bytes, UWord align, UWord nothrow) __asm__(symbol);        \
+    void *name(SizeT bytes, UWord align, UWord nothrow)                                                                \
+    {                                                                                                                  \
+        if (UNLIKELY(!way_##name))                                                                                     \
+            find_##name();                                                                                             \
+        tell;                                                                                                          \
+        return way_##name(bytes, align, nothrow);                                                                      \
+    }
+NEW(new_, "_Znwm", )
+NEW(new_array, "_Znam", )
+NEW(new_nothrow, "_ZnwmRKSt9nothrow_t", )
+NEW(new_array_nothrow, "_ZnamRKSt9nothrow_t", )
+NEW(new_aligned, "_ZnwmSt11align_val_t", tell_wanted(bytes))
+NEW(new_array_aligned, "_ZnamSt11align_val_t", tell_wanted(bytes))
+NEW(new_aligned_nothrow, "_ZnwmSt11align_val_tRKSt9nothrow_t", tell_wanted(bytes))
+NEW(new_array_aligned_nothrow, "_ZnamSt11align_val_tRKSt9nothrow_t", tell_wanted(bytes))
+
+#define DELETE(name, symbol)                                                                                           \
+    static Delete *original_##name, *way_##name;                                                                       \
+    static void recorded_##name(void *p, UWord bytes, UWord align)                                                     \
+    {                                                                                                                  \
+        if (p && jm_options.heap)                                                                                      \
+            NATIVE_RECORD(freed, &((Call){.old = p}));                                                                 \
+        original_##name(p, bytes, align);                                                                              \
+    }                                                                                                                  \
+    __attribute__((noinline)) static void find_##name(void)                                                            \
+    {                                                                                                                  \
+        prepare();                                                                                                     \
+        original_##name = (Delete *)jm_native_next(symbol);                                                            \
+        way_##name = jm_native_next_is_with(symbol, "malloc") ? recorded_##name : original_##name;                     \
+    }                                                                                                                  \
+    __attribute__((visibility("default"))) void name(void *p, UWord bytes, UWord align) __asm__(symbol);               \
+    void name(void *p, UWord bytes, UWord align)                                                                       \
+    {                                                                                                                  \
+        if (UNLIKELY(!way_##name))                                                                                     \
+            find_##name();                                                                                             \
+        way_##name(p, bytes, align);                                                                                   \
+    }
+DELETE(delete_, "_ZdlPv")
+DELETE(delete_array, "_ZdaPv")
+DELETE(delete_sized, "_ZdlPvm")
+DELETE(delete_array_sized, "_ZdaPvm")
+DELETE(delete_nothrow, "_ZdlPvRKSt9nothrow_t")
+DELETE(delete_array_nothrow, "_ZdaPvRKSt9nothrow_t")
+DELETE(delete_aligned, "_ZdlPvSt11align_val_t")
+DELETE(delete_array_aligned, "_ZdaPvSt11align_val_t")
+DELETE(delete_sized_aligned, "_ZdlPvmSt11align_val_t")
+DELETE(delete_array_sized_aligned, "_ZdaPvmSt11align_val_t")
+DELETE(delete_aligned_nothrow, "_ZdlPvSt11align_val_tRKSt9nothrow_t")
+DELETE(delete_array_aligned_nothrow, "_ZdaPvSt11align_val_tRKSt9nothrow_t")
 
 // ---- the end ---------------------------------------------------------------------------------------------------
 

@@ -54,12 +54,20 @@ static Exports exports_of(const LoadedObject *object)
     return e;
 }
 
+// Not strcmp: a sanitizer asks for functions before this library's calls are bound.
+static Bool is_same(const HChar *a, const HChar *b)
+{
+    while (*a && *a == *b)
+        a++, b++;
+    return *a == *b;
+}
+
 static Bool is_function(const Exports *e, UInt i, const HChar *name)
 {
     const Elf64_Sym *s = &e->symbols[i];
     UInt type = ELF64_ST_TYPE(s->st_info);
     return s->st_shndx != SHN_UNDEF && s->st_value && (type == STT_FUNC || type == STT_NOTYPE) &&
-           strcmp(e->strings + s->st_name, name) == 0;
+           is_same(e->strings + s->st_name, name);
 }
 
 // The tables' forms: "GNU hash" and System V's (gABI, "Hash Table").
@@ -101,15 +109,26 @@ Addr jm_exported_by(const LoadedObject *object, const HChar *name)
     return i ? object->bias + e.symbols[i].st_value : 0;
 }
 
+static Addr next(const HChar *name, LoadedObject *object)
+{
+    Bool is_behind_us = False;
+    for (UInt i = 0; jm_loaded_object(i, object); i++) {
+        Addr found = is_behind_us ? jm_exported_by(object, name) : 0;
+        if (found)
+            return found;
+        is_behind_us |= object->dynamic == (Addr)_DYNAMIC;
+    }
+    return 0;
+}
+
 Addr jm_native_next(const HChar *name)
 {
     LoadedObject object;
-    Bool is_behind_us = False;
-    for (UInt i = 0; jm_loaded_object(i, &object); i++) {
-        Addr found = is_behind_us ? jm_exported_by(&object, name) : 0;
-        if (found)
-            return found;
-        is_behind_us |= object.dynamic == (Addr)_DYNAMIC;
-    }
-    return 0;
+    return next(name, &object);
+}
+
+Bool jm_native_next_is_with(const HChar *name, const HChar *other)
+{
+    LoadedObject object;
+    return next(name, &object) && jm_exported_by(&object, other);
 }
