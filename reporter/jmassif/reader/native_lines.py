@@ -98,8 +98,41 @@ _ADDRESS = re.compile(r"0x[0-9a-f]+")
 # "/a/b.c:7", with elfutils "/a/b.c:7:15"; of an unknown line "??:0" or "/a/b.c:?"
 _PLACE = re.compile(r"(.*?):(\d+|\?)(?::\d+)?(?: \(discriminator \d+\))?")
 _MOST_INLINED = 64
+# Object files whose inlined calls are not shown, as they name only internal helpers; below Valgrind likewise.
+_C_LIBRARY = re.compile(r"(libc\.so|libc-2\.|libm\.so|libm-2\.|ld-linux|ld-2\.)")
 
 _Call = Tuple[str, str, int]  # function, file and line
+
+
+_OPERATOR = re.compile(r"operator(?:\(\)|<=>|<<=?|>>=?|<=?|>=?|->\*?)")
+_ANONYMOUS = "(anonymous namespace)"
+_UNNAMED = ("", "decltype")  # what is left of names that have another shape
+
+
+def short_name(function: str) -> str:
+    """The name of an inlined function as debug information has it, and Valgrind shows it: of
+    "void std::vector<int>::emplace_back<int>(int&&)" that is "emplace_back<int>"."""
+    if "(" not in function:
+        return function
+    depth = start = at = 0
+    while at < len(function):
+        operator = _OPERATOR.match(function, at)
+        if operator and start == at:
+            at = operator.end()
+            continue
+        if function.startswith(_ANONYMOUS, at):
+            at += len(_ANONYMOUS)
+            continue
+        char = function[at]
+        if char == "(" and not depth:
+            break
+        depth += (char in "<([{") - (char in ">)]}")
+        is_operator = function.startswith("operator", start)  # "operator new", "operator std::string"
+        if not depth and not is_operator and (char == " " or function.startswith("::", at - 1)):
+            start = at + 1
+        at += 1
+    found = function[start:at]
+    return function if found in _UNNAMED else found
 
 
 def parse(output: str) -> Dict[int, List[_Call]]:
@@ -124,6 +157,8 @@ def parse(output: str) -> Dict[int, List[_Call]]:
 def _ask(tool: str, path: str, addresses: Set[int]) -> Dict[int, List[_Call]]:
     command = [tool, "-e", path, "-a", "-f", "-i", "-C"]
     asked = "".join(f"0x{address:x}\n" for address in sorted(addresses))
+    # The last answer counts: the first from binutils has the symbol around it for some inlined C++ functions.
+    asked *= 2
     environment = {**os.environ, "LC_ALL": "C", "DEBUGINFOD_URLS": ""}  # nothing is fetched
     pipes: Dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
     try:
@@ -185,7 +220,10 @@ def find_lines(profile: Profile, is_wanted: bool = True) -> None:
             path = home + path[1:]
         file = _file_with_lines(path, profile.strings[version]) if path.startswith("/") else ""
         if file:
-            answers[object_, version] = _ask(tool, file, addresses)
+            found = _ask(tool, file, addresses)
+            if _C_LIBRARY.match(path.rpartition("/")[2]):
+                found = {address: calls[:1] for address, calls in found.items()}
+            answers[object_, version] = found
         else:
             missing.append(path.rpartition("/")[2])
     if is_wanted and not tool:
@@ -200,11 +238,13 @@ def find_lines(profile: Profile, is_wanted: bool = True) -> None:
         calls = answers.get((object_, version), {}).get(place) or [("", "", 0)]
         if home:
             calls = [(name, file.replace(home + "/", "~/"), line) for name, file, line in calls]
-        name, file, line = calls[-1]
-        outer = (type_, function or frames.string(name), object_, frames.string(file), line, address)
+        _, file, line = calls[-1]
+        outer = (type_, function, object_, frames.string(file), line, address)
         chain = chains[id_] = [frames.add(outer)]
         for name, file, line in reversed(calls[:-1][:_MOST_INLINED]):
-            chain.append(frames.add(("i", frames.string(name), object_, frames.string(file), line, address)))
+            chain.append(
+                frames.add(("i", frames.string(short_name(name)), object_, frames.string(file), line, address))
+            )
     for id_ in places:
         del profile.frames[id_]
     profile.line_places = {}
