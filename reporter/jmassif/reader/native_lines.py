@@ -199,54 +199,62 @@ class _Frames:
         return id_
 
 
+class _Source:
+    """Calls at addresses of object files. Files that have changed or are gone are listed in `missing`."""
+
+    def __init__(self, tool: str, is_anonymous: bool) -> None:
+        self._tool = tool
+        self._home = os.path.expanduser("~") if is_anonymous else ""  # it is ~ in the trace, and in answers
+        self.missing: Set[str] = set()
+
+    def calls(self, path: str, version: str, addresses: Set[int]) -> Dict[int, List[_Call]]:
+        home, name = self._home, path.rpartition("/")[2]
+        if home and path.startswith("~/"):
+            path = home + path[1:]
+        file = _file_with_lines(path, version) if path.startswith("/") else ""
+        if not file:
+            self.missing.add(name)
+            return {}
+        found = _ask(self._tool, file, addresses)
+        if _C_LIBRARY.match(name):
+            found = {address: calls[:1] for address, calls in found.items()}
+        if home:
+            for address, calls in found.items():
+                found[address] = [(name, file.replace(home + "/", "~/"), line) for name, file, line in calls]
+        return found
+
+
 def find_lines(profile: Profile, is_wanted: bool = True) -> None:
     """Give frames their lines, and the calls inlined there frames of their own.
 
     Unless that is wanted, or without a tool or the file, they become one frame a function.
     """
-    places = profile.line_places
+    places, strings = profile.line_places, profile.strings
     if not places:
         return
     wanted: DefaultDict[Tuple[int, int], Set[int]] = defaultdict(set)  # by object and its file's version
     for id_, (version, address) in places.items():
         wanted[profile.frames[id_][2], version].add(address)
-    tool = next((name for name in _TOOLS if shutil.which(name)), "") if is_wanted else ""
-    home = os.path.expanduser("~") if profile.manifest.get("option.anonymize") == "yes" else ""
-    answers: Dict[Tuple[int, int], Dict[int, List[_Call]]] = {}
-    missing = []
-    for (object_, version), addresses in wanted.items() if tool else ():
-        path = profile.strings[object_]
-        if home and path.startswith("~/"):
-            path = home + path[1:]
-        file = _file_with_lines(path, profile.strings[version]) if path.startswith("/") else ""
-        if file:
-            found = _ask(tool, file, addresses)
-            if _C_LIBRARY.match(path.rpartition("/")[2]):
-                found = {address: calls[:1] for address, calls in found.items()}
-            answers[object_, version] = found
-        else:
-            missing.append(path.rpartition("/")[2])
-    if is_wanted and not tool:
+    tool = next((name for name in _TOOLS if shutil.which(name)), "")
+    found: Dict[Tuple[int, int], Dict[int, List[_Call]]] = {}
+    if is_wanted and tool:
+        source = _Source(tool, any(strings[object_].startswith("~/") for object_, _ in wanted))
+        for (object_, version), addresses in wanted.items():
+            found[object_, version] = source.calls(strings[object_], strings[version], addresses)
+        if source.missing:
+            names = ", ".join(sorted(source.missing))
+            profile.without_lines = f"native code has no source lines, for the file has changed or is gone: {names}"
+    elif is_wanted:
         profile.without_lines = "native code has no source lines: install addr2line (of binutils)"
-    elif missing:
-        names = ", ".join(sorted(set(missing)))
-        profile.without_lines = f"native code has no source lines, for the file has changed or is gone: {names}"
     frames = _Frames(profile)
     chains: Dict[int, List[int]] = {}  # the frames that stand in place of one, the outermost first
-    for id_, (version, place) in places.items():
-        type_, function, object_, _, _, address = profile.frames[id_]
-        calls = answers.get((object_, version), {}).get(place) or [("", "", 0)]
-        if home:
-            calls = [(name, file.replace(home + "/", "~/"), line) for name, file, line in calls]
-        _, file, line = calls[-1]
-        outer = (type_, function, object_, frames.string(file), line, address)
-        chain = chains[id_] = [frames.add(outer)]
-        for name, file, line in reversed(calls[:-1][:_MOST_INLINED]):
-            chain.append(
-                frames.add(("i", frames.string(short_name(name)), object_, frames.string(file), line, address))
-            )
-    for id_ in places:
-        del profile.frames[id_]
+    for id_, (version, address) in places.items():
+        type_, function, object_, _, _, first = profile.frames.pop(id_)
+        *inlined, (_, file, line) = found.get((object_, version), {}).get(address) or [("", "", 0)]
+        chain = chains[id_] = [frames.add((type_, function, object_, frames.string(file), line, first))]
+        for name, file, line in reversed(inlined[:_MOST_INLINED]):
+            function = frames.string(short_name(name))
+            chain.append(frames.add(("i", function, object_, frames.string(file), line, first)))
     profile.line_places = {}
     _replace(profile, chains)
 
