@@ -275,3 +275,8 @@ def test_python_records_a_script_by_the_packages_name(tmp_path: Path, command: P
     for trace in (next(tmp_path.glob("jmassif.out.*")), tmp_path / "kept"):
         assert "python" in load_file(str(trace)).manifest
     one_line(run([*env, PYTHON, "-m", "jmassif", "absent.py"], cwd=tmp_path), 2, "absent.py")
+
+
+def test_a_wheels_command_names_itself_and_leaves_no_variable(tmp_path: Path, command: Path) -> None:
+    done = start(command, "sh", "-c", "echo ${JMASSIF_MODULES-none}", cwd=tmp_path, env={"JMASSIF_MODULES": "/there"})
+    assert done.stdout == "none\n" and "jmassif: next: jmassif report " in done.stderr
