@@ -6,8 +6,9 @@ from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from jmassif.analysis.device_memory import Layout, Segment
 from jmassif.analysis.moments import main_peak, select
+from jmassif.analysis.oom import NOTE, WARNING
 from jmassif.analysis.other_tools import Counted
-from jmassif.analysis.summary import NOTE, WARNING, Incident, Report, build_report, moment_of
+from jmassif.analysis.summary import Incident, Report, build_report, moment_of
 from jmassif.attribution.names import Names
 from jmassif.html import head
 from jmassif.html.cells import Cells, Columns, Index, cells, index_of, shown
