@@ -4,7 +4,6 @@
 // which release, and which words; all else is as it should be.
 
 #include "base/options.h"
-#include "base/stats.h"
 #include "shim.h"
 #include "python/layout.c" // for what 3.13 and later publish, and where
 #include "symbols/symbol.h"
@@ -42,9 +41,6 @@ FrameId jm_symbol_python_frame(const HChar *function, const HChar *file, UInt li
     return 1 + (strlen(function) + strlen(file) + line) % 1000;
 }
 void jm_trace_record(Record record, const HChar *fields, const ULong *values) {}
-void jm_stats_table(const HChar *what, const Table *t) {}
-void jm_stats_index(const Index *x) {}
-void jm_stats_row(const HChar *centre, const HChar *what, ULong n, SizeT bytes) {}
 Addr host_thread_pointer(ThreadId tid)
 {
     return 0x7777;

@@ -11,7 +11,7 @@
 #include "machine/system.h"
 #include "trace/trace.h"
 
-Options jm_options = {.board_root = "", .low_memory_per_mille = 50};
+Options jm_options = {.board_root = "", .low_memory = 5};
 
 void jm_trace_record(Record record, const HChar *fields, const ULong *values) {}
 

@@ -10,7 +10,6 @@
 
 #include "ledger/ledger.h"
 #include "base/options.h"
-#include "base/stats.h"
 #include "host/host.h"
 
 Options jm_options;
@@ -37,7 +36,6 @@ ULong jm_clock_cached(void)
 {
     return 0;
 }
-void jm_stats_table(const HChar *what, const Table *t) {}
 
 static void print_differing(void *context, AccountId id, ULong bytes, ULong blocks)
 {
