@@ -263,14 +263,17 @@ def _replace(profile: Profile, chains: Dict[int, List[int]]) -> None:
     """Put chains of frames in place of frames; nodes with the same caller and frame become one."""
     parents, frames = array("I", [0]), array("I", [0])
     node_of = array("I", [0])  # by old node
-    known: Dict[int, int] = {}
+    known: Dict[int, int] = {}  # by caller and frame
     for parent, frame in zip(profile.node_parent[1:], profile.node_frame[1:]):
         node = node_of[parent]
         for each in chains.get(frame) or (frame,):
-            caller, node = node, known.setdefault(node << 32 | each, len(frames))
-            if node == len(frames):
-                parents.append(caller)
+            key = node << 32 | each
+            found = known.get(key)
+            if found is None:
+                found = known[key] = len(frames)
+                parents.append(node)
                 frames.append(each)
+            node = found
         node_of.append(node)
     profile.node_parent, profile.node_frame = parents, frames
     profile.accounts.nodes = array("I", map(node_of.__getitem__, profile.accounts.nodes))
