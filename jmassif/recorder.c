@@ -27,6 +27,7 @@
 #include "events/snapshot.h"
 #include "heap/blocks.h"
 #include "heap/heap.h"
+#include "host/events.h"
 #include "host/host.h"
 #include "host/types.h"
 #include "ledger/account.h"
@@ -246,11 +247,6 @@ void event_started(void)
     jm_snapshot_start(snapshot_sources, sizeof snapshot_sources / sizeof *snapshot_sources);
 }
 
-void event_print_statistics(void)
-{
-    host_statistics();
-}
-
 static void end_trace(SnapshotReason reason, UInt code)
 {
     jm_trace_end(jm_clock_now(), jm_snapshot_reason_name(reason), code);
@@ -280,8 +276,6 @@ Bool event_ended(void)
     if (has_called_exit)
         jm_live_tensors_settle_all();
     jm_snapshot_take(has_called_exit ? SNAPSHOT_EXIT : SNAPSHOT_SIGNAL);
-    if (host_wants_statistics())
-        event_print_statistics();
     return has_called_exit;
 }
 

@@ -54,20 +54,10 @@ static ULong bytes_in_s(const CudaCall *call)
     return argument_s(call);
 }
 
-static ULong bytes_in_s_v1(const CudaCall *call)
-{
-    return (UInt)argument_s(call);
-}
-
 // (pointer, pitch, width, height, …): a lower bound, since rows are padded
 static ULong bytes_of_rows(const CudaCall *call)
 {
     return call->words[2] * call->words[3];
-}
-
-static ULong bytes_of_rows_v1(const CudaCall *call)
-{
-    return (ULong)(UInt)call->words[2] * (UInt)call->words[3];
 }
 
 // (pointer; width, height, depth): a lower bound, too
@@ -186,19 +176,6 @@ static ULong bytes_of_driver_mipmap(const CudaCall *call)
     return described_bytes(call->words[1], True, call->words[2]);
 }
 
-// Descriptors before CUDA 3.2 have dimensions of 32 bits.
-static ULong bytes_of_driver_array_v1(const CudaCall *call)
-{
-    const Addr descriptor = call->words[1];
-    const Bool has_depth = call->function->s != 0;
-    UInt field[5] = {0};
-    UInt n_dimensions = has_depth ? 3 : 2;
-    for (UInt i = 0; i < n_dimensions + 2; i++)
-        jm_read_uint(descriptor + i * 4, &field[i]);
-    ULong element_bytes = (ULong)format_bytes(field[n_dimensions]) * field[n_dimensions + 1];
-    return levels_bytes((Shape){field[0], field[1], has_depth ? field[2] : 0, element_bytes, 0}, 1);
-}
-
 // cudaExternalMemoryHandleDesc or CUDA_EXTERNAL_MEMORY_HANDLE_DESC has an int, padding, a union of 16 bytes, and the
 // size at 24.
 static ULong external_memory_bytes(Addr descriptor)
@@ -249,21 +226,10 @@ static void make_block(const CudaCall *call)
     make(call, space, returned(call), jm_calls_requested(call).bytes);
 }
 
-static void make_pointer_v1(const CudaCall *call)
-{
-    make(call, SPACE_POINTER, (UInt)returned(call), jm_calls_requested(call).bytes);
-}
-
 // (pointer, pitch, width, height, …)
 static void make_pitched(const CudaCall *call)
 {
     make(call, SPACE_POINTER, returned(call), returned_at(call, 1) * call->words[3]);
-}
-
-static void make_pitched_v1(const CudaCall *call)
-{
-    ULong bytes = (ULong)(UInt)returned_at(call, 1) * (UInt)call->words[3];
-    make(call, SPACE_POINTER, (UInt)returned(call), bytes);
 }
 
 // (cudaPitchedPtr: pointer, pitch, …; width, height, depth)
@@ -281,11 +247,6 @@ static void free_pointer(const CudaCall *call)
     close_block(call, SPACE_POINTER, argument_p(call));
     if (pool)
         jm_query_pool(call, pool);
-}
-
-static void free_pointer_v1(const CudaCall *call)
-{
-    close_block(call, SPACE_POINTER, (UInt)argument_p(call));
 }
 
 static void free_array(const CudaCall *call)

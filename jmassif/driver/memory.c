@@ -386,8 +386,6 @@ ULong jm_driver_uncarve(ThreadId tid, Carve **carves, AccountId account)
     return ended;
 }
 
-// ---- the rest ------------------------------------------------------------------------------------------------
-
 void jm_driver_memory_after_fork_in_child(void)
 {
     // The parent holds the same buffers, and its ledger counts them.

@@ -450,8 +450,6 @@ void jm_uvm_after(ThreadId tid, DriverCall *call, Long result)
     }
 }
 
-// ---- the rest ------------------------------------------------------------------------------------------------
-
 void jm_rm_write_counters(void)
 {
     static ULong unsized, channels;

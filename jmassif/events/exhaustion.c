@@ -188,8 +188,6 @@ void jm_exhaustion_after_syscall(ThreadId tid, UInt number, const UWord *args, L
         jm_exhaustion_failed(tid, "mremap", ENOMEM, KIND_ANON, args[2] - args[1]);
 }
 
-// ---- the rest ------------------------------------------------------------------------------------------------
-
 void jm_exhaustion_write_counters(void)
 {
     jm_trace_nonzero("out-of-memory", n_failed);

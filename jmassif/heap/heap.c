@@ -226,8 +226,6 @@ void jm_heap_freelike(ThreadId tid, Addr address)
     died(tid, address, &block, jm_live_tensor_end(tid, address, block.account), jm_options.heap_admin);
 }
 
-// ---- the rest ------------------------------------------------------------------------------------------------
-
 void jm_heap_write_counters(void)
 {
     jm_trace_nonzero("heap-allocation-failed", counters.failed);

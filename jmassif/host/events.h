@@ -21,8 +21,6 @@ Bool event_ended(void);
 void event_closed(void);
 void event_killed(UInt signal);
 
-void event_print_statistics(void); // --stats=yes
-
 // ---- mappings -------------------------------------------------------------------------------------------------
 
 // `has_symbols`: the host has read the symbols of an object with this.

@@ -149,13 +149,10 @@ void host_inherit_option(const HChar *option);
 
 // ---- output ------------------------------------------------------------------------------------------------------
 
-typedef enum { HOST_WARNING, HOST_NOTE, HOST_STATISTICS, HOST_USAGE, HOST_MONITOR } HostOutput;
+typedef enum { HOST_WARNING, HOST_NOTE, HOST_USAGE, HOST_MONITOR } HostOutput;
 
 // Print a text for the user as it is, on the stream of its kind. HOST_NOTE is silent with -q.
 void host_print(HostOutput kind, const HChar *text);
-
-Bool host_wants_statistics(void); // --stats=yes
-void host_statistics(void);       // rows of the host's own tables (base/stats.h)
 
 // Release file pages that only the host has read, before resident memory is sampled.
 void host_release_read_pages(void);

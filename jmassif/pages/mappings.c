@@ -288,8 +288,6 @@ Addr jm_mappings_main_stack_end(void)
     return main_stack_end;
 }
 
-// ---- the rest ------------------------------------------------------------------------------------------------
-
 void jm_mappings_init(void)
 {
     pieces = jm_array_new("jm.pages.piece", sizeof(Piece));

@@ -397,8 +397,6 @@ void jm_stack_memory_init(void)
     stack_account = jm_account_owned(0, KIND_STACK, JM_OWNER_APP);
 }
 
-// ---- the rest ------------------------------------------------------------------------------------------------
-
 void jm_pages_init(void)
 {
     if (!jm_options.pages)

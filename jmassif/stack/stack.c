@@ -429,8 +429,6 @@ Bool jm_stack_has_role(NodeId node, RoleId role)
     return False;
 }
 
-// ---- the rest ------------------------------------------------------------------------------------------------
-
 static void forget(void *record)
 {
     LastStack *last = record;

@@ -10,7 +10,6 @@
 #include "base/kernel.h"
 #include "base/libc.h"
 #include "base/map.h"
-#include "base/stats.h"
 #include "base/table.h"
 #include "base/text.h"
 #include "host/native/demangle.h"
@@ -958,10 +957,4 @@ Bool jm_object_file(const Mapping *code, Bool is_new, ObjectFile *file)
         }
     }
     return True;
-}
-
-void jm_functions_stats(void)
-{
-    jm_stats_row("jm.native.object", "object files", jm_map_n(&objects), jm_map_n(&objects) * sizeof(Object));
-    jm_stats_row("jm.native.function", "indexes of functions", n_builds, index_bytes);
 }

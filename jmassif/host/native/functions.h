@@ -28,6 +28,4 @@ typedef struct {
 // since it was read.
 Bool jm_object_file(const Mapping *code, Bool is_new, ObjectFile *file);
 
-void jm_functions_stats(void);
-
 #endif

@@ -13,7 +13,6 @@
 #include "base/text.h"
 #include "host/events.h"
 #include "host/host.h"
-#include "host/native/functions.h"
 #include "host/native/got.h"
 #include "host/native/hook.h"
 #include "host/native/keeper.h"
@@ -34,7 +33,7 @@ static HChar **arguments, **environment_at_start;
 static HChar start_directory[MAX_PATH];
 static const HChar *launcher = "";
 static Int process_id;
-static Bool is_quiet, traces_children, wants_statistics;
+static Bool is_quiet, traces_children;
 
 #if !defined(__x86_64__)
 UWord host_page_bytes = 4096;
@@ -204,11 +203,6 @@ void jm_native_process_forked(void)
 
 // ---- output --------------------------------------------------------------------------------------------------
 
-Bool host_wants_statistics(void)
-{
-    return wants_statistics;
-}
-
 static FileStatus error_output; // at the start
 
 // The program may have another file at this descriptor by now.
@@ -244,11 +238,6 @@ void host_fail(const HChar *condition, const HChar *file, UInt line, const HChar
 {
     jm_message("jmassif: %s:%u (%s): %s: this is a bug; the program is ended\n", file, line, function, condition);
     leave(99);
-}
-
-void host_statistics(void)
-{
-    jm_functions_stats();
 }
 
 void host_release_read_pages(void) {}
@@ -289,8 +278,6 @@ static void take_option(HChar *option)
         is_quiet = True;
     else if (strcmp(option, "--show-below-main=yes") == 0)
         jm_options.show_below_main = True;
-    else if (strcmp(option, "--stats=yes") == 0)
-        wants_statistics = True;
     else if (strcmp(option, "--help") == 0) {
         jm_options_print_usage();
         leave(0);

@@ -199,11 +199,6 @@ void host_inherit_option(const HChar *option)
 
 // ---- output --------------------------------------------------------------------------------------------------
 
-Bool host_wants_statistics(void)
-{
-    return VG_(clo_stats);
-}
-
 void host_print(HostOutput kind, const HChar *text)
 {
     switch (kind) {
@@ -213,9 +208,6 @@ void host_print(HostOutput kind, const HChar *text)
         // fall through
     case HOST_WARNING:
         VG_(umsg)("%s", text);
-        break;
-    case HOST_STATISTICS:
-        VG_(dmsg)("%s", text);
         break;
     case HOST_USAGE:
         VG_(printf)("%s", text);

@@ -146,7 +146,6 @@ static IRSB *instrument(VgCallbackClosure *closure, IRSB *in, const VexGuestLayo
     if (jm_options.time_unit == TIME_INSTRUCTIONS)
         out = jm_count_instructions(out);
     out = jm_request_answer_at_once(out);
-    jm_indirect_foresee(out);
     return out;
 }
 
@@ -221,17 +220,14 @@ static void fini(Int exit_code)
 {
     has_called_exit = event_ended();
     event_closed();
+    if (VG_(clo_stats))
+        jm_code_cache_stats();
     jm_code_cache_end();
 }
 
 void host_release_read_pages(void)
 {
     jm_symbol_names_let_go();
-}
-
-void host_statistics(void)
-{
-    jm_code_cache_stats();
 }
 
 static void pre_clo_init(void)
@@ -252,7 +248,7 @@ static void pre_clo_init(void)
     VG_(needs_command_line_options)(process_option, jm_options_print_usage, jm_options_print_debug_usage);
     VG_(needs_client_requests)(jm_tool_request);
     VG_(needs_syscall_wrapper)(before_syscall, after_syscall);
-    VG_(needs_print_stats)(event_print_statistics);
+    VG_(needs_print_stats)(jm_code_cache_stats);
     VG_(needs_libc_freeres)();
     VG_(needs_cxx_freeres)();
     jm_malloc_init();

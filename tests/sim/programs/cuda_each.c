@@ -39,7 +39,6 @@ enum {
 /* What the call under test made. */
 static void *pointer;
 static CUdeviceptr address, range;
-static CUdeviceptr_v1 low_address;
 static cudaArray_t array;
 static CUarray driver_array;
 static cudaMipmappedArray_t mipmapped;
@@ -135,10 +134,6 @@ DROP(cudaFree_and_external)
 {
     MUST(cudaFree(pointer));
     MUST(cudaDestroyExternalMemory(external));
-}
-DROP(cuMemFree)
-{
-    MUST(cuMemFree(low_address));
 }
 DROP(cuMemFree_v2)
 {
@@ -351,23 +346,10 @@ USE(cudaExternalMemoryGetMappedBuffer) /* a view of what was imported, not more 
 
 /* The driver. */
 
-USE(cuMemAlloc)
-{
-    MUST(cuMemAlloc(&low_address, DEVICE_BYTES));
-    expect("device", DEVICE_BYTES);
-}
-
 USE(cuMemAlloc_v2)
 {
     MUST(cuMemAlloc_v2(&address, LARGE_BYTES));
     expect("device", LARGE_BYTES);
-}
-
-USE(cuMemAllocPitch)
-{
-    unsigned int pitch;
-    MUST(cuMemAllocPitch(&low_address, &pitch, WIDTH_BYTES, ROWS, 4));
-    expect("device", (size_t)pitch * ROWS);
 }
 
 USE(cuMemAllocPitch_v2)
@@ -381,12 +363,6 @@ USE(cuMemAllocManaged)
 {
     MUST(cuMemAllocManaged(&address, DEVICE_BYTES, CU_MEM_ATTACH_GLOBAL));
     expect("managed", DEVICE_BYTES);
-}
-
-USE(cuMemAllocHost)
-{
-    MUST(cuMemAllocHost(&pointer, HOST_BYTES));
-    expect("pinned", HOST_BYTES);
 }
 
 USE(cuMemAllocHost_v2)
@@ -413,25 +389,11 @@ USE(cuMemHostRegister_v2)
     expect("pinned", 0);
 }
 
-USE(cuArrayCreate)
-{
-    CUDA_ARRAY_DESCRIPTOR_v1 shape = {WIDTH, HEIGHT, CU_AD_FORMAT_HALF, 4};
-    MUST(cuArrayCreate(&driver_array, &shape));
-    expect("array", WIDTH * HEIGHT * 4 * 2);
-}
-
 USE(cuArrayCreate_v2)
 {
     CUDA_ARRAY_DESCRIPTOR shape = {WIDTH, HEIGHT, CU_AD_FORMAT_HALF, 4};
     MUST(cuArrayCreate_v2(&driver_array, &shape));
     expect("array", WIDTH * HEIGHT * 4 * 2);
-}
-
-USE(cuArray3DCreate)
-{
-    CUDA_ARRAY3D_DESCRIPTOR_v1 shape = {WIDTH, HEIGHT, DEPTH, CU_AD_FORMAT_UNSIGNED_INT8, 1, 0};
-    MUST(cuArray3DCreate(&driver_array, &shape));
-    expect("array", WIDTH * HEIGHT * DEPTH);
 }
 
 USE(cuArray3DCreate_v2)
@@ -602,19 +564,14 @@ static const struct {
     ROW(cudaIpcOpenMemHandle, need_ipc_handle, drop_cudaIpcCloseMemHandle),
     ROW(cudaImportExternalMemory, nothing, drop_cudaDestroyExternalMemory),
     ROW(cudaExternalMemoryGetMappedBuffer, need_runtime_external, drop_cudaFree_and_external),
-    ROW(cuMemAlloc, nothing, drop_cuMemFree),
     ROW(cuMemAlloc_v2, nothing, drop_cuMemFree_v2),
-    ROW(cuMemAllocPitch, nothing, drop_cuMemFree),
     ROW(cuMemAllocPitch_v2, nothing, drop_cuMemFree_v2),
     ROW(cuMemAllocManaged, nothing, drop_cuMemFree_v2),
-    ROW(cuMemAllocHost, nothing, drop_cuMemFreeHost),
     ROW(cuMemAllocHost_v2, nothing, drop_cuMemFreeHost),
     ROW(cuMemHostAlloc, nothing, drop_cuMemFreeHost),
     ROW(cuMemHostRegister, nothing, drop_cuMemHostUnregister),
     ROW(cuMemHostRegister_v2, nothing, drop_cuMemHostUnregister),
-    ROW(cuArrayCreate, nothing, drop_cuArrayDestroy),
     ROW(cuArrayCreate_v2, nothing, drop_cuArrayDestroy),
-    ROW(cuArray3DCreate, nothing, drop_cuArrayDestroy),
     ROW(cuArray3DCreate_v2, nothing, drop_cuArrayDestroy),
     ROW(cuMipmappedArrayCreate, nothing, drop_cuMipmappedArrayDestroy),
     ROW(cuMemAllocAsync, nothing, drop_cuMemFreeAsync),
