@@ -7,7 +7,7 @@ from typing import DefaultDict, List
 
 import pytest
 
-from tests import harness, tiers
+from tests import harness, hosts, tiers
 
 
 def pytest_configure(config: "pytest.Config") -> None:
@@ -15,7 +15,15 @@ def pytest_configure(config: "pytest.Config") -> None:
         config.addinivalue_line("markers", f"{tier}: runs in this tier (tests/tiers.py)")
 
 
-def pytest_collection_modifyitems(items: List[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: "pytest.Config", items: List[pytest.Item]) -> None:
+    if harness.HOST == "native":
+        others = [item for item in items if not hosts.records(item.nodeid)]
+        items[:] = [item for item in items if hosts.records(item.nodeid)]
+        config.hook.pytest_deselected(items=others)
+        for item in items:
+            reason = hosts.reason_to_skip(item.nodeid)
+            if reason:
+                item.add_marker(pytest.mark.skip(reason=f"natively: {reason}"))
     for item in items:
         for tier in tiers.markers_of(item.nodeid):
             item.add_marker(tier)
@@ -39,8 +47,11 @@ def pytest_unconfigure(config: "pytest.Config") -> None:
                 seconds[report.nodeid] += report.duration
     slowest_first = sorted(seconds.items(), key=lambda entry: -entry[1])
     harness.MADE.mkdir(parents=True, exist_ok=True)
-    (harness.MADE / "durations.tsv").write_text("".join(f"{took:.3f}\t{node}\n" for node, took in slowest_first))
-    (harness.MADE / "summary").write_text("\n".join(lines) + "\n")
+    natively = ".native" if harness.HOST == "native" else ""
+    (harness.MADE / f"durations{natively}.tsv").write_text(
+        "".join(f"{took:.3f}\t{node}\n" for node, took in slowest_first)
+    )
+    (harness.MADE / f"summary{natively}").write_text("\n".join(lines) + "\n")
     print(*lines, sep="\n")
 
 
