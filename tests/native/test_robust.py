@@ -2,10 +2,12 @@
 """The preloaded recorder in programs that do what is rare: they print the same and end the same as without it."""
 
 import os
+import random
 import signal
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 from typing import Dict, List, Mapping, Optional, Sequence, Tuple
 
@@ -65,9 +67,7 @@ def same(
     directory: "tempfile.TemporaryDirectory[str]" = tempfile.TemporaryDirectory(prefix="jmassif-test-")
     place = Path(directory.name)
     alone = run([*launcher, "env", *(f"{k}={v}" for k, v in (env or {}).items()), *program], cwd=place, timeout=timeout)
-    command, environment = recorder(
-        place / "trace.%p", ["-q", "--pages=no", *options], env=env, host="native"
-    )
+    command, environment = recorder(place / "trace.%p", ["-q", "--pages=no", *options], env=env, host="native")
     done = run([*launcher, *command, *program], env=environment, cwd=place, timeout=timeout)
     assert done == alone
     return Recorded(done, alone, directory)
@@ -230,7 +230,9 @@ int main(void) {
 
 
 def test_messages_do_not_go_into_a_file_that_the_program_has_put_at_standard_error() -> None:
-    program = c('int main(void) { close(2); open("mine", O_RDWR | O_CREAT, 0600); usleep(1000); free(malloc(1)); return 0; }')
+    program = c(
+        'int main(void) { close(2); open("mine", O_RDWR | O_CREAT, 0600); usleep(1000); free(malloc(1)); return 0; }'
+    )
     with tempfile.TemporaryDirectory(prefix="jmassif-test-") as directory:
         command, environment = recorder(f"{directory}/trace.%p", host="native")
         assert run([*command, program], env=environment, cwd=Path(directory)).returncode == 0
@@ -238,7 +240,9 @@ def test_messages_do_not_go_into_a_file_that_the_program_has_put_at_standard_err
 
 
 def test_a_full_disk_ends_the_recording_and_not_the_program(tmp_path: Path) -> None:
-    program = c("int main(void) { for (int i = 0; i < 300000; i++) sink = malloc(i % 5000 + 1); puts(\"done\"); return 4; }")
+    program = c(
+        'int main(void) { for (int i = 0; i < 300000; i++) sink = malloc(i % 5000 + 1); puts("done"); return 4; }'
+    )
     command, environment = recorder("/dev/full", ["-q", "--large=0"], host="native")
     done = run([*command, program], env=environment, cwd=tmp_path)
     assert done.returncode == 2 or (done.returncode, done.stdout) == (4, "done\n")
@@ -255,6 +259,7 @@ def record_command(directory: Path, *options: str) -> List[Argument]:
 
 # ---- processes -------------------------------------------------------------------------------
 
+
 def test_children_of_every_kind_change_nothing() -> None:
     program = c(
         """
@@ -265,10 +270,11 @@ static void tell(const char *what, int status) { printf("%s %x\\n", what, status
 int main(int argc, char **argv) {
     int status;
     pid_t pid;
+    setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
     char *const echo[] = {"sh", "-c", "exit 7", 0};
     for (int i = 0; i < 30; i++) {
         sink = hold(100);
-        if (!(pid = fork())) { for (int i = 0; i < 1000; i++) sink = hold(77); _exit(i); }
+        if (!(pid = fork())) { for (int k = 0; k < 1000; k++) sink = hold(77); _exit(i); }
         waitpid(pid, &status, 0); tell("fork", status);
         if (!(pid = fork())) { sink = hold(7); exit(i); }
         waitpid(pid, &status, 0); tell("fork, exit", status);
@@ -287,9 +293,9 @@ int main(int argc, char **argv) {
         waitpid(pid, &status, 0); tell("clone with memory", status);
         pid = clone(quiet, stack + sizeof stack, CLONE_VM | CLONE_VFORK | CLONE_FILES | SIGCHLD, &i);
         waitpid(pid, &status, 0); tell("clone with files", status);
-        if (!(pid = syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0))) { for (int i = 0; i < 30000; i++) sink = hold(i); _exit(i); }
+        if (!(pid = syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0))) { for (int k = 0; k < 3000; k++) sink = hold(k); _exit(i); }
         waitpid(pid, &status, 0); tell("raw clone", status);
-        if (!(pid = _Fork())) { for (int i = 0; i < 30000; i++) sink = hold(i); _exit(i); }
+        if (!(pid = _Fork())) { for (int k = 0; k < 3000; k++) sink = hold(k); _exit(i); }
         waitpid(pid, &status, 0); tell("_Fork", status);
         tell("system", system("exit 3"));
         FILE *p = popen("echo $LD_PRELOAD.$JMASSIF_NATIVE", "r");
@@ -302,14 +308,11 @@ int main(int argc, char **argv) {
 """,
         "-O1",
     )
-    for options in ([], ["--trace-children=yes"]):
-        if not options:
-            ran = same([program], *options)
-        else:
-            continue
-        traces = [load_file(str(path)) for path in ran.traces()]
-        parent = [trace for trace in traces if held(trace, program).get("hold") == (3000, 30)]
-        assert len(parent) >= 1
+    ran = same([program])
+    at_end = [held(load_file(str(path)), program).get("hold", (0, 0)) for path in ran.traces()]
+    assert at_end.count((3000, 30)) == 1
+    assert len(at_end) > 60  # children by fork
+    assert max(at_end) < (100000, 1100)  # none by a clone has written into its parent's trace
 
 
 def test_a_program_sees_no_child_of_the_recorder() -> None:
@@ -438,6 +441,7 @@ int main(int argc, char **argv) {
 
 
 # ---- threads ---------------------------------------------------------------------------------
+
 
 def test_a_thousand_threads_with_the_smallest_stacks() -> None:
     program = c(
@@ -689,17 +693,157 @@ void *realloc(void *p, size_t n) { void *q = malloc(n); if (p) memcpy(q, p, ((si
 
 @pytest.mark.parametrize("flags", [(), ("-static-libgcc", "-rdynamic"), ("-Wl,-z,now", "-no-pie")])
 def test_a_program_may_have_a_malloc_of_its_own(flags: Sequence[str]) -> None:
-    program = c(OWN_MALLOC + 'int main(void) { for (int i = 0; i < 100; i++) sink = realloc(malloc(i), 2 * i); puts("done"); return 1; }', *flags)
+    program = c(
+        OWN_MALLOC
+        + 'int main(void) { for (int i = 0; i < 100; i++) sink = realloc(malloc(i), 2 * i); puts("done"); return 1; }',
+        *flags,
+    )
     same([program])
 
 
 @pytest.mark.parametrize("compiler", ["gcc", "clang"])
 def test_a_program_with_a_sanitizer(compiler: str) -> None:
     program = compile_c(
-        HEAD + 'int main(void) { for (int i = 0; i < 1000; i++) free(malloc(i)); sink = malloc(10); printf("%d\\n", 1); sink = 0; return 0; }',
-        "-fsanitize=address", "-w", compiler=compiler,
+        HEAD
+        + 'int main(void) { for (int i = 0; i < 1000; i++) free(malloc(i)); sink = malloc(10); printf("%d\\n", 1); sink = 0; return 0; }',
+        "-fsanitize=address",
+        "-w",
+        compiler=compiler,
     )
     alone = run([program])
     with tempfile.TemporaryDirectory(prefix="jmassif-test-") as directory:
         done = run([*record_command(Path(directory)), program], env={"ASAN_OPTIONS": "verify_asan_link_order=0"})
     assert (done.returncode, done.stdout) == (alone.returncode, alone.stdout), done.stderr
+
+
+# ---- system calls that are not allowed -------------------------------------------------------
+
+CONFINED = """
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <stddef.h>
+static int work(void) {
+    int n = 0;
+    for (int i = 1; i < 3000; i++) { char *p = malloc(i % 3000); p[0] = 1; n += p[0]; free(p); }
+    return n;
+}
+static void *nothing(void *x) { return x; }
+#define ALLOW(name) BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_##name, 0, 1), BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)
+static struct sock_filter filter[] = {
+    BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+    ALLOW(write), ALLOW(brk), ALLOW(mmap), ALLOW(munmap), ALLOW(exit_group), ALLOW(exit),
+    BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS)};
+int main(void) {
+    struct sock_fprog program = {sizeof filter / sizeof *filter, filter};
+    setvbuf(stdout, 0, _IONBF, 0);
+    printf("%d\\n", work());
+    printf("%d\\n", prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, 0, 0, 0));
+    printf("%d\\n", work());
+    prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+    if (CONFINE) return 1;
+    char text[10] = {'0' + work() / 1000, '\\n'};
+    write(1, text, 2);
+    END;
+}
+"""
+
+
+@pytest.mark.parametrize(
+    "way",
+    [
+        ("prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT, 0, 0, 0)", "syscall(SYS_exit, 4)"),
+        ("prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program, 0, 0)", "exit(5)"),
+        ("syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program)", "exit(6)"),
+    ],
+)
+def test_a_program_that_confines_itself_is_not_killed_for_the_recorder_s_calls(way: Tuple[str, str]) -> None:
+    program = c(CONFINED, f"-DCONFINE={way[0]}", f"-DEND={way[1]}", "-O1")
+    alone = run([program])
+    assert alone.returncode > 0
+    done = record_one([program])
+    assert (done.returncode, done.stdout) == (alone.returncode, alone.stdout)
+    assert "seccomp: the recording ends here" in done.stderr
+
+
+# ---- Python ----------------------------------------------------------------------------------
+
+SCRIPT = """
+import asyncio, multiprocessing, os, signal, subprocess, sys, threading
+def work():
+    for i in range(30):
+        b = bytearray(100000); sorted(range(500)); bytes(3000).hex()
+def alarm(*_):
+    raise KeyError("alarm")
+async def child():
+    p = await asyncio.create_subprocess_exec("sh", "-c", "echo hello; exit 4", stdout=-1)
+    return await p.communicate(), p.returncode
+def square(n):
+    return n * n
+def main():
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    [t.start() for t in threads]; [t.join() for t in threads]
+    print(subprocess.check_output([sys.executable, "-c", "print(1)"]), subprocess.call(["sh", "-c", "exit 3"]))
+    print(subprocess.run(["cat"], input=b"x" * 100000, stdout=subprocess.PIPE).stdout == b"x" * 100000)
+    if sys.version_info >= (3, 7):
+        print(asyncio.run(child()))
+    signal.signal(signal.SIGALRM, alarm)
+    signal.setitimer(signal.ITIMER_REAL, 0.05)
+    try:
+        while True: [bytes(i) for i in range(1000)]
+    except KeyError as e:
+        print(e, flush=True)
+    pid = os.fork()
+    if pid == 0:
+        [bytes(i) for i in range(1000)]; os._exit(5)
+    print(os.waitpid(pid, 0)[1])
+    for way in ("fork", "spawn", "forkserver"):
+        with multiprocessing.get_context(way).Pool(2) as pool: print(way, sum(pool.map(square, range(100))))
+    print("done")
+    sys.exit(7)
+if __name__ == "__main__":
+    main()
+"""
+PYTHONS = sorted((Path.home() / ".pyenv" / "versions").glob("3.*/bin/python3"))
+
+
+@pytest.mark.parametrize("python", [Path(PYTHON), *PYTHONS], ids=lambda path: path.parts[-3])
+def test_python_with_children_of_every_kind_threads_and_signals(python: Path) -> None:
+    script = written(SCRIPT, "children.py")
+    same([python, "-W", "error", script], timeout=120)
+
+
+# ---- the end ---------------------------------------------------------------------------------
+
+
+def test_a_killed_program_s_trace_lacks_half_a_second_at_most() -> None:
+    program = c(
+        """
+__attribute__((noinline)) static void *hold(int n) { return malloc(n); }
+int main(void) {
+    setvbuf(stdout, 0, _IONBF, 0);
+    for (int i = 0;; i++) {
+        struct timespec t;
+        sink = hold(1000);
+        clock_gettime(CLOCK_MONOTONIC, &t);
+        printf("%ld\\n", t.tv_sec * 1000 + t.tv_nsec / 1000000);
+        usleep(i / 50 % 2 ? 100 : 20000);
+    }
+}
+""",
+        "-O1",
+    )
+    repeats = int(os.environ.get("JMASSIF_KILLS", "6"))
+    for i in range(repeats):
+        with tempfile.TemporaryDirectory(prefix="jmassif-test-") as directory:
+            command, environment = recorder(f"{directory}/trace.%p", ["-q"], host="native")
+            child = subprocess.Popen([*map(str, command), str(program)], stdout=subprocess.PIPE)
+            time.sleep(0.2 + random.random() * 1.5)
+            child.send_signal(signal.SIGKILL)
+            assert child.stdout is not None
+            told = [int(line) for line in child.stdout.read().split(b"\n")[:-1]]
+            child.wait()
+            (trace,) = Path(directory).glob("trace.*")
+            profile = load_file(str(trace))
+            blocks = held(profile, program).get("hold", (0, 0))[1] if profile.snapshots else 0
+            due = sum(at < told[-1] - 500 for at in told)
+            assert due <= blocks <= len(told) + 1, (i, due, blocks, len(told))

@@ -6,6 +6,7 @@
 #include "base/array.h"
 #include "base/kernel.h"
 #include "base/libc.h"
+#include "base/text.h"
 #include "host/events.h"
 #include "host/host.h"
 #include "host/native/hook.h"
@@ -19,6 +20,8 @@
 #include <errno.h>
 #include <linux/futex.h>
 #include <linux/mman.h>
+#include <linux/prctl.h>
+#include <linux/seccomp.h>
 #include <stdarg.h>
 
 // The original of a hook, found at its first call.
@@ -38,15 +41,34 @@ typedef struct {
     void (*done)(const UWord *args, Addr result);
 } Call;
 
+// A child of vfork shares the memory, but not the descriptors.
+static Bool is_others(const Call *c)
+{
+    switch (c->number) {
+    case __NR_close:
+    case __NR_close_range:
+    case __NR_dup:
+    case __NR_dup3:
+    case __NR_fcntl:
+        return !jm_native_is_process();
+    default:
+        return False;
+    }
+}
+
 static void before(void *job)
 {
     const Call *c = job;
+    if (is_others(c))
+        return;
     event_before_syscall(host_thread(), c->number, c->args);
 }
 
 static void after(void *job)
 {
     const Call *c = job;
+    if (is_others(c))
+        return;
     if (c->done && !jm_is_error(c->returned))
         c->done(c->args, c->returned);
     event_after_syscall(host_thread(), c->number, c->args, c->returned);
@@ -275,10 +297,30 @@ void closefrom(Int first)
         close(fd);
 }
 
+// The program is about to allow itself few system calls, and may be killed for others: the recorder makes no more.
+static void is_confined(void *job)
+{
+    (void)job;
+    jm_message("jmassif: the program limits its system calls by seccomp: the recording ends here\n");
+    event_ended();
+}
+
+static void end_if_confined(Bool has_succeeded)
+{
+    if (has_succeeded && jm_native_state == NATIVE_RECORDS)
+        jm_native_state = NATIVE_HAS_ENDED;
+}
+
 NATIVE_EXPORT Int prctl(Int option, UWord a, UWord b, UWord c, UWord d)
 {
     ORIGINAL(Int, prctl, Int, UWord, UWord, UWord, UWord);
     Int result;
+    if (option == PR_SET_SECCOMP && (a == SECCOMP_MODE_STRICT || b)) { // without a filter, it only asks
+        NATIVE_RECORD(is_confined, NULL);
+        result = original_prctl(option, a, b, c, d);
+        end_if_confined(result == 0);
+        return result;
+    }
     SYSTEM_CALL(result, original_prctl(option, a, b, c, d), __NR_prctl, NULL, option, a, b, c, d);
     return result;
 }
@@ -614,7 +656,15 @@ NATIVE_EXPORT Word syscall(Word number, UWord a, UWord b, UWord c, UWord d, UWor
 Word syscall(Word number, UWord a, UWord b, UWord c, UWord d, UWord e, UWord f)
 {
     ORIGINAL(Word, syscall, Word, ...);
+    Word result;
     switch (number) {
+    case __NR_seccomp:
+        if (a != SECCOMP_SET_MODE_STRICT && (a != SECCOMP_SET_MODE_FILTER || !c))
+            break;
+        NATIVE_RECORD(is_confined, NULL);
+        result = original_syscall(number, a, b, c, d, e, f);
+        end_if_confined(result >= 0);
+        return result;
     case __NR_close:
         return close(a);
     case __NR_close_range:
@@ -637,7 +687,6 @@ Word syscall(Word number, UWord a, UWord b, UWord c, UWord d, UWord e, UWord f)
         return (Word)mremap((void *)a, b, c, d, (void *)e);
     case __NR_munmap:
         return munmap((void *)a, b);
-    default:
-        return original_syscall(number, a, b, c, d, e, f);
     }
+    return original_syscall(number, a, b, c, d, e, f);
 }
