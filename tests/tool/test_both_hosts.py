@@ -30,7 +30,7 @@ DIFFERENCES = {
     "allocate_dtv": "each thread's vector of thread-local storage has 16 bytes for the preloaded library's own",
     "__cxa_allocate_exception": "an operator new that fails throws and catches; Valgrind's gives nothing without",
 }
-SAME_FUNCTION = {"clone3": "clone"}  # Valgrind has no clone3: the C library then uses the older call
+SAME_FUNCTION = {"clone3": "clone", "clone": "clone"}  # Valgrind has no clone3: the C library then uses the older call
 
 # Not of the ledger of useful bytes: what allocators add.
 OVERHEAD = "heap-overhead"
@@ -41,7 +41,10 @@ def frame_name(profile: Profile, frame_id: int) -> str:
     if frame.type == "p":
         file = re.sub(r"^tmp\w{8}\.", "tmp.", os.path.basename(frame.file))
         return f"{frame.function} {file}:{frame.line}"
-    return f"{SAME_FUNCTION.get(frame.function, frame.function)} in {os.path.basename(frame.object)}"
+    if frame.function in SAME_FUNCTION:
+        return f"{SAME_FUNCTION[frame.function]} in {os.path.basename(frame.object)}"
+    line = f":{frame.line}" if frame.line else ""
+    return f"{frame.function} in {os.path.basename(frame.object)}{line}"
 
 
 def is_left_out(profile: Profile, frame_id: int) -> bool:

@@ -91,8 +91,9 @@ def _file_with_lines(path: str, version: str) -> str:
 
 # ---- addr2line ----
 
-# Any of these does, and they print nearly the same.
-_TOOLS = ("addr2line", "llvm-addr2line", "eu-addr2line")
+# Any of these does, and they print nearly the same. The best is first: that of binutils 2.40 takes some headers' lines for the
+# source file's (DWARF 5), and that of elfutils needs .debug_aranges, which clang leaves out.
+_TOOLS = ("llvm-addr2line", "addr2line", "eu-addr2line")
 _MOST_SECONDS = 60  # for an object file
 _ADDRESS = re.compile(r"0x[0-9a-f]+")
 # "/a/b.c:7", with elfutils "/a/b.c:7:15"; of an unknown line "??:0" or "/a/b.c:?"
