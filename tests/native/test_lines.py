@@ -8,9 +8,11 @@ from typing import Dict, List, Sequence, Set, Tuple
 
 import pytest
 
+from jmassif.live.run import Sums
 from jmassif.model.run import Profile
 from jmassif.reader import native_lines
 from jmassif.reader.builder import load_file
+from jmassif.reader.tokens import Reader
 from tests.harness import HOST, Recording, check_run, record
 
 if HOST != "valgrind":
@@ -237,6 +239,33 @@ def test_a_changed_file_is_not_used(tmp_path: Path, flags: List[str], becomes: s
     assert "changed or is gone: libgrow.so, two" in profile.without_lines
 
 
+@pytest.mark.parametrize(
+    "path", ["/bin/sh", "/", "relative", "-e", "", "/a\0b", "/a\udc80b", "/dev/zero", "/proc/self/mem"]
+)
+@pytest.mark.parametrize("version", ["", "build-id", "build-id ..", "build-id 00", "file", "file 1 2", "file x y z"])
+def test_any_path_and_version_may_stand_in_a_trace(path: str, version: str) -> None:
+    profile = Profile()
+    profile.strings.update({1: path, 2: version})
+    profile.frames[1] = ("n", 0, 1, 0, 0, 0x4000)
+    profile.line_places[1] = (2, (1 << 64) - 1)
+    profile.node_parent.append(0)
+    profile.node_frame.append(1)
+    native_lines.find_lines(profile)
+    assert [profile.frame(frame).line for frame in profile.stack(1)] == [0]
+
+
+def test_damaged_object_files_are_read_without_an_error(tmp_path: Path) -> None:
+    program = build(tmp_path)
+    whole = program.read_bytes()
+    assert native_lines._object(str(program)) is not None
+    for n in (*range(0x140), *range(len(whole) - 0x900, len(whole), 7)):
+        program.write_bytes(whole[:n] + bytes([whole[n] ^ 0xFF]) + whole[n + 1 :])
+        native_lines._object(str(program))
+        program.write_bytes(whole[:n])
+        found = native_lines._object(str(program))
+        assert found is None or n >= 64
+
+
 def test_without_addr2line_a_note_says_what_to_install(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -249,6 +278,15 @@ def test_without_addr2line_a_note_says_what_to_install(
     assert len(notes) == 1 and "install addr2line (of binutils)" in notes[0]
     monkeypatch.undo()
     assert innermost(load_file(str(recording.trace), has_lines=False)) == WITHOUT_LINES
+
+
+def test_a_run_that_is_followed_has_a_line_for_each_function(tmp_path: Path) -> None:
+    recording = record([build(tmp_path)], host="native", status=0)
+    sums = Sums(Profile())
+    with open(recording.trace, "rb") as stream:
+        Reader(sums.handlers()).read(stream)
+    shown = [line.name for line in sums.lines("held", 50) if "(two)" in line.name or "(libgrow.so)" in line.name]
+    assert sorted(shown) == ["from_library (libgrow.so)", "two_sites (two)"]
 
 
 def test_a_forked_child_has_lines_of_its_parents_stacks(tmp_path: Path) -> None:

@@ -23,6 +23,7 @@ from jmassif.model.run import Profile
 _DEBUG_FILES = "/usr/lib/debug/.build-id"
 _SECTION = "IIQQQQ"  # name, type, flags, address, offset, size, of 64-bit files
 _NOTES = 7  # type of section
+_MOST_SECTIONS = 1024
 _MOST_BYTES = 1 << 20  # of headers, names and notes
 _BUILD_ID = 3  # type of note
 
@@ -62,7 +63,7 @@ def _object(path: str) -> Optional[_Object]:
                 order + "3H", header, 58
             )
             table = read(offset, size * n)
-            sections = [struct.unpack_from(order + _SECTION, table, size * i) for i in range(n)]
+            sections = [struct.unpack_from(order + _SECTION, table, size * i) for i in range(min(n, _MOST_SECTIONS))]
             names = read(*sections[names_at][4:6])
             ids = [_build_id(read(*each[4:6]), order) for each in sections if each[1] == _NOTES]
             called = {names[each[0] :].partition(b"\0")[0] for each in sections if each[5]}
