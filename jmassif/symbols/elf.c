@@ -51,7 +51,7 @@ static Bool find_segment(Addr base, UInt type, Addr *bias, Addr *segment_address
         Elf64_Phdr segment;
         if (!jm_read_bytes(base + header.e_phoff + (Addr)i * header.e_phentsize, &segment, sizeof segment))
             return False;
-        if (segment.p_type == PT_LOAD && segment.p_offset == 0)
+        if (segment.p_type == PT_LOAD && segment.p_offset == 0 && segment.p_filesz) // not one of zeros alone
             *bias = base - segment.p_vaddr;
         if (segment.p_type == type)
             *segment_address = segment.p_vaddr;

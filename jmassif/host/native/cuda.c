@@ -261,7 +261,7 @@ static Bool is_wrapped_in_some_form(const HChar *asked_for)
     return False;
 }
 
-// The forms before CUDA 3.2 have no suffix, and are what a program gets that asks for such a release.
+// A program that asks for an older release gets forms without the suffix, of which those with sizes are not recorded.
 #define FIRST_WITH_V2 3020
 
 static Int row_of_answer(NativeCall *call, Addr symbol, Addr found, UWord version, UWord flags)
@@ -273,7 +273,7 @@ static Int row_of_answer(NativeCall *call, Addr symbol, Addr found, UWord versio
     jm_native_each_object(find_exported, &exported);
     if (exported.row >= 0)
         return exported.row;
-    if (version && version < FIRST_WITH_V2 && jm_native_row(asked_for) >= 0)
+    if (version && version < FIRST_WITH_V2)
         return jm_native_row(asked_for);
     return (Int)jm_native_request(&call->registers, JM_REQ_TWIN, symbol, found, flags, 0, 0) - 1;
 }

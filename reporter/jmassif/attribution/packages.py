@@ -34,7 +34,7 @@ _OWN = Internal(OWN, "")
 _PACKAGES = r".*/(?:site|dist)-packages"
 _LIBRARY = r".*/lib(?:32|64)?/python3\.\d+t?/(?!(?:site|dist)-packages/).*|.*/python3\d+t?\.zip/.*"
 _TORCH = _PACKAGES + r"/(?:torch|torchgen|torchvision|torchaudio|functorch|caffe2)/.*"
-_LIBC = r"libc\.so|libc-|ld-|libdl|libpthread|libm\.|libm-|libstdc\+\+|libc\+\+|libgcc_s|vgpreload_"
+_LIBC = r"libc\.so|libc-|ld-|libdl|libpthread|libm\.|libm-|libstdc\+\+|libc\+\+|libgcc_s|vgpreload_|libjmassif-native"
 _NUMPY = _PACKAGES + r"/(?:numpy|scipy)/.*"
 
 
