@@ -44,6 +44,11 @@ static void read_mappings(void)
     fclose(f);
 }
 
+const HChar *jm_native_stub_name(Addr address)
+{
+    return NULL;
+}
+
 Bool host_mapping_at(Addr address, Mapping *found)
 {
     *found = (Mapping){.as = MAPPED_NOTHING};

@@ -4,7 +4,7 @@
 import os
 import shutil
 from pathlib import Path
-from typing import Dict, List, Sequence, Set, Tuple
+from typing import Dict, List, Mapping, Sequence, Set, Tuple
 
 import pytest
 
@@ -287,6 +287,47 @@ def test_a_run_that_is_followed_has_a_line_for_each_function(tmp_path: Path) -> 
         Reader(sums.handlers()).read(stream)
     shown = [line.name for line in sums.lines("held", 50) if "(two)" in line.name or "(libgrow.so)" in line.name]
     assert sorted(shown) == ["from_library (libgrow.so)", "two_sites (two)"]
+
+
+MANY = """
+#include <stdlib.h>
+static void *k[1000];
+#define FOUR(i) k[i] = malloc(100 + i), k[i + 1] = malloc(200), k[i + 2] = malloc(30000), k[i + 3] = malloc(4000)
+int main(void)
+{
+    for (int round = 0; round < 60; round++) {
+        FOUR(round * 8); FOUR(round * 8 + 4);
+        if (round == 40)
+            for (int i = 0; i < 200; i++) { free(k[i * 2]); k[i * 2] = NULL; }
+    }
+    for (int i = 0; i < 400; i++)
+        free(k[i]);
+    FOUR(0);
+}
+"""
+
+
+def test_all_addresses_of_a_line_are_one_account(tmp_path: Path) -> None:
+    (tmp_path / "many.c").write_text(MANY)
+    check_run(["gcc", "-g", "-O1", "-o", "many", "many.c"], cwd=tmp_path)
+    options = ["--time-unit=B", "--large=10000"]
+    valgrind, native = (record([tmp_path / "many"], options, host=host).profile for host in ("valgrind", "native"))
+    assert stacks(native) == stacks(valgrind)
+
+    def held(profile: Profile, live: Mapping[int, Tuple[int, int]]) -> List[Tuple[int, int]]:
+        """By account, so that one account is not two."""
+        return sorted(pair for account, pair in live.items() if profile.accounts.kind(account) == "heap")
+
+    def end(profile: Profile) -> List[Tuple[int, int]]:
+        return held(profile, profile.composition(len(profile.snapshots) - 1))
+
+    assert len(end(native)) == 2 and end(native) == end(valgrind)
+    assert held(native, native.peak_composition("host")) == held(valgrind, valgrind.peak_composition("host"))
+    for snapshot in range(len(native.snapshots)):
+        composition = native.composition(snapshot)
+        assert sum(n_bytes for n_bytes, _ in composition.values()) == native.snapshots[snapshot].host
+    n_accounts = [len(set(profile.blocks.account)) for profile in (valgrind, native)]
+    assert n_accounts == [2, 2]
 
 
 def test_a_forked_child_has_lines_of_its_parents_stacks(tmp_path: Path) -> None:

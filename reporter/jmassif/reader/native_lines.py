@@ -16,6 +16,7 @@ from collections import defaultdict
 from typing import Any, DefaultDict, Dict, List, NamedTuple, Optional, Set, Tuple
 
 from jmassif.model.run import Profile
+from jmassif.reader.merging import merge_accounts
 
 
 # ---- object files ----
@@ -280,3 +281,4 @@ def _replace(profile: Profile, chains: Dict[int, List[int]]) -> None:
     profile.node_parent, profile.node_frame = parents, frames
     profile.accounts.nodes = array("I", map(node_of.__getitem__, profile.accounts.nodes))
     profile.scopes = [scope._replace(node=node_of[scope.node]) for scope in profile.scopes]
+    merge_accounts(profile)
