@@ -13,7 +13,6 @@ from typing import Dict, List, Mapping, NamedTuple, Sequence, Tuple, Union
 import pytest
 
 from jmassif.model.run import Profile
-from jmassif.reader.builder import load_file
 from tests.harness import HOST, PYTHON, Argument, Recording, massif, recorded
 from tests.python.noted import SCRIPTS, native_library
 from tests.tool.programs import at_peak, program
@@ -48,7 +47,7 @@ def frame_name(profile: Profile, frame_id: int) -> str:
 
 
 def is_left_out(profile: Profile, frame_id: int) -> bool:
-    """Inlined calls, which only Valgrind knows while it records; hooks of CUDA's functions, which natively bear their names."""
+    """Inlined calls, with template arguments that each spells in its way; hooks of CUDA's functions, which natively bear their names."""
     frame = profile.frame(frame_id)
     return frame.type == "i" or os.path.basename(frame.object) == "libjmassif-native.so"
 
@@ -97,13 +96,8 @@ def record_both(command: Sequence[Argument], options: Sequence[str] = (), env: M
     return both
 
 
-def as_recorded(recording: Recording) -> Profile:
-    """Without the source lines and inlined calls that the reader adds to a native one."""
-    return load_file(str(recording.trace), has_lines=False)
-
-
 def assert_same_ledger(both: Both) -> None:
-    valgrind, native = map(as_recorded, both)
+    valgrind, native = both.valgrind.profile, both.native.profile
     assert set(native.peaks) == set(valgrind.peaks)
     for which in valgrind.peaks:
         expected = rows(valgrind, valgrind.peak_composition(which))
