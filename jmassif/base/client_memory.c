@@ -8,7 +8,9 @@
 #include "base/libc.h"
 #include "host/host.h"
 
+#include <asm/unistd.h>
 #include <fcntl.h>
+#include <sys/uio.h>
 
 ReadableSegment jm_readable[JM_N_READABLE];
 ULong jm_n_forgotten;
@@ -31,6 +33,8 @@ Bool jm_is_newly_readable(Addr address, SizeT bytes)
 
 Bool jm_read_bytes(Addr address, void *to, SizeT bytes)
 {
+    if (jm_reads_copies)
+        return jm_read_copied(address, to, bytes);
     if (!jm_is_readable(address, bytes))
         return False;
     memcpy(to, (void *)address, bytes);
@@ -55,6 +59,55 @@ Bool jm_read_string(Addr address, HChar *to, SizeT size)
     }
     to[n] = 0;
     return True;
+}
+
+// ---- copies --------------------------------------------------------------------------------------------------
+
+#define COPY_BYTES 4096 // divides every size of pages
+#define N_COPIES   256
+
+typedef struct {
+    Addr page;
+    UInt walk; // copies of an earlier one are old
+    UChar bytes[COPY_BYTES];
+} Copy;
+
+Bool jm_reads_copies;
+static Copy copies[N_COPIES];
+static UInt walk;
+
+void jm_read_copies(Bool is_wanted)
+{
+    jm_reads_copies = is_wanted;
+    walk += is_wanted;
+}
+
+static const UChar *copy_of(Addr page)
+{
+    Copy *c = &copies[page / COPY_BYTES % N_COPIES];
+    if (c->page == page && c->walk == walk)
+        return c->bytes;
+    const struct iovec to = {c->bytes, COPY_BYTES}, from = {(void *)page, COPY_BYTES};
+    c->walk = 0;
+    if (!page ||
+        jm_kernel_call6(__NR_process_vm_readv, jm_process_id(), (UWord)&to, 1, (UWord)&from, 1, 0) != COPY_BYTES)
+        return NULL;
+    c->page = page;
+    c->walk = walk;
+    return c->bytes;
+}
+
+Bool jm_read_copied(Addr address, void *to, SizeT bytes)
+{
+    const SizeT offset = address % COPY_BYTES, here = bytes <= COPY_BYTES - offset ? bytes : COPY_BYTES - offset;
+    const UChar *copy = copy_of(address - offset);
+    if (!copy || (here < bytes && !jm_read_copied(address + here, (UChar *)to + here, bytes - here)))
+        return False;
+    if (here < bytes) // the other may have taken its place
+        copy = copy_of(address - offset);
+    if (copy)
+        memcpy(to, copy + offset, here);
+    return copy != NULL;
 }
 
 // ---- pagemap -------------------------------------------------------------------------------------------------

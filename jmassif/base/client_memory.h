@@ -36,9 +36,19 @@ static inline Addr jm_readable_end(Addr address)
     return jm_is_readable(address, 1) ? known->end : 0;
 }
 
+// While it is set, what is read here is read by the kernel, a page at a time, and kept: another thread may unmap the
+// objects that are being followed. Memory must not be read otherwise meanwhile.
+extern Bool jm_reads_copies;
+void jm_read_copies(Bool is_wanted);
+Bool jm_read_copied(Addr address, void *to, SizeT bytes); // nothing is written to `to` on failure
+
 // Read a word; if it is unreadable, set `*value` to 0 and return False.
 static inline Bool jm_read_word(Addr address, UWord *value)
 {
+    if (UNLIKELY(jm_reads_copies)) {
+        *value = 0;
+        return jm_read_copied(address, value, sizeof *value);
+    }
     Bool is_readable = jm_is_readable(address, sizeof *value);
     *value = is_readable ? *(const UWord *)address : 0;
     return is_readable;
@@ -46,6 +56,10 @@ static inline Bool jm_read_word(Addr address, UWord *value)
 
 static inline Bool jm_read_uint(Addr address, UInt *value)
 {
+    if (UNLIKELY(jm_reads_copies)) {
+        *value = 0;
+        return jm_read_copied(address, value, sizeof *value);
+    }
     Bool is_readable = jm_is_readable(address, sizeof *value);
     *value = is_readable ? *(const UInt *)address : 0;
     return is_readable;

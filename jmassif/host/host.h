@@ -68,6 +68,9 @@ SizeT host_heap_usable(Addr address, SizeT bytes, Bool is_small);
 
 #define HOST_NO_THREAD 0u
 
+// Return whether other threads of the program run during an event, and may unmap what is being read.
+Bool host_others_run(void);
+
 UInt host_n_threads(void);  // upper bound of thread ids, exclusive
 ThreadId host_thread(void); // the one that runs
 

@@ -9,6 +9,7 @@
 #include "python/objects.h"
 #include "base/client_memory.h"
 #include "base/libc.h"
+#include "host/host.h"
 #include "python/python.h"
 
 // Offsets in bytes.
@@ -121,7 +122,7 @@ static void each_of_ring(Addr head, void (*use)(Addr object, Addr type))
     }
 }
 
-Bool jm_python_each_object(void (*use)(Addr object, Addr type))
+static Bool each_object(void (*use)(Addr object, Addr type))
 {
     Addr generations = find_generations();
     if (!generations)
@@ -133,6 +134,15 @@ Bool jm_python_each_object(void (*use)(Addr object, Addr type))
     if (python->version >= 0x307 && is_ring(frozen))
         each_of_ring(frozen, use);
     return True;
+}
+
+// Other threads may free objects meanwhile, of which none is held here.
+Bool jm_python_each_object(void (*use)(Addr object, Addr type))
+{
+    jm_read_copies(host_others_run());
+    Bool is_there = each_object(use);
+    jm_read_copies(False);
+    return is_there;
 }
 
 // ---- classes -------------------------------------------------------------------------------------------------
@@ -160,11 +170,18 @@ Bool jm_python_any_base(Addr type, Bool (*is_wanted)(Addr type, void *context), 
     return False;
 }
 
+#define MAX_NAME 64
+
+static Bool is_same(Addr at, const HChar *text, SizeT bytes)
+{
+    HChar there[MAX_NAME];
+    return bytes <= sizeof there && jm_read_bytes(at, there, bytes) && memcmp(there, text, bytes) == 0;
+}
+
 Bool jm_python_is_named(Addr type, const HChar *name)
 {
-    const SizeT n = strlen(name) + 1;
     const Addr at = word_at(type + TYPE_NAME);
-    return at && jm_is_readable(at, n) && memcmp((const void *)at, name, n) == 0;
+    return at && is_same(at, name, strlen(name) + 1);
 }
 
 Bool jm_python_is_text(Addr object, const HChar *text)
@@ -174,7 +191,7 @@ Bool jm_python_is_text(Addr object, const HChar *text)
     Addr data = object + python->string_ascii;
     // Bits for compact and ASCII (code.h).
     return object && jm_read_word(object + SIZED_LENGTH, &length) && length == n && jm_read_uint(object + 32, &state) &&
-           (state >> 5 & 3) == 3 && jm_is_readable(data, n) && memcmp((const void *)data, text, n) == 0;
+           (state >> 5 & 3) == 3 && is_same(data, text, n);
 }
 
 Bool jm_python_is_of_module(Addr type, const HChar *module)
@@ -204,8 +221,9 @@ static Bool open_entries(Addr keys, Addr values, Entries *e)
     if (!keys || (keys & 7) || !jm_is_readable(keys, 40))
         return False;
     if (python->version >= 0x30b) {
-        const UChar log2_index_bytes = *(UChar *)(keys + 9);
-        const Bool is_general = *(UChar *)(keys + 10) == 0; // entries hold hashes
+        const UWord kinds = word_at(keys + 8);
+        const UChar log2_index_bytes = kinds >> 8 & 0xff;
+        const Bool is_general = (kinds >> 16 & 0xff) == 0; // entries hold hashes
         if (log2_index_bytes > 32)
             return False;
         e->entries = keys + 32 + ((UWord)1 << log2_index_bytes);
@@ -227,12 +245,12 @@ static Bool open_entries(Addr keys, Addr values, Entries *e)
 
 static Addr key_of(const Entries *e, UWord i)
 {
-    return *(Addr *)(e->entries + i * e->entry_bytes + e->key_at);
+    return word_at(e->entries + i * e->entry_bytes + e->key_at);
 }
 
 static Addr value_of(const Entries *e, UWord i)
 {
-    return e->values ? *(Addr *)(e->values + 8 * i) : *(Addr *)(e->entries + i * e->entry_bytes + e->key_at + 8);
+    return word_at(e->values ? e->values + 8 * i : e->entries + i * e->entry_bytes + e->key_at + 8);
 }
 
 static Bool open_dict(Addr dict, Entries *e)

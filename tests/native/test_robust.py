@@ -847,3 +847,16 @@ int main(void) {
             blocks = held(profile, program).get("hold", (0, 0))[1] if profile.snapshots else 0
             due = sum(at < told[-1] - 500 for at in told)
             assert due <= blocks <= len(told) + 1, (i, due, blocks, len(told))
+
+
+def test_many_threads_at_random_are_counted_as_the_program_counts() -> None:
+    program = compile_c(Path(__file__).parent / "torture.cc", "-O1", "-pthread")
+    plugins = [c(PLUGIN + f"\nint number{i};", "-shared", "-fpic", f"-DLOCAL={16 << i}") for i in range(3)]
+    for seed in range(int(os.environ.get("JMASSIF_TORTURES", "3"))):
+        with tempfile.TemporaryDirectory(prefix="jmassif-test-") as directory:
+            command, environment = recorder(f"{directory}/trace.%p", ["-q", "--pages=no"], host="native")
+            done = run([*command, program, str(seed), "2000", *plugins], env=environment, timeout=120)
+            assert (done.returncode, done.stderr) == (0, ""), seed
+            n_bytes, n_blocks = map(int, done.stdout.split())
+            at_end = [held(load_file(str(path)), program) for path in Path(directory).glob("trace.*")]
+            assert (n_bytes, n_blocks) in [sums.get("hold(void*, unsigned long)") for sums in at_end], seed

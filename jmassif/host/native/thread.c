@@ -315,6 +315,11 @@ void jm_native_fork_in_child(void)
 
 // ---- host.h --------------------------------------------------------------------------------------------------
 
+Bool host_others_run(void)
+{
+    return True;
+}
+
 UInt host_n_threads(void)
 {
     return MAX_THREADS + 1;

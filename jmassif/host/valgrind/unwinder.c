@@ -20,6 +20,11 @@ ThreadId host_thread(void)
     return VG_(get_running_tid)();
 }
 
+Bool host_others_run(void)
+{
+    return False;
+}
+
 UInt host_n_threads(void)
 {
     return VG_N_THREADS;
