@@ -56,8 +56,10 @@ static void fork_once(std::mt19937 &r)
     int status;
     while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
         ;
-    if (pid < 0 || status)
+    if (pid < 0 || status) {
+        fprintf(stderr, "fork: %d %x\n", (int)pid, status);
         abort();
+    }
 }
 
 static void load_once(std::mt19937 &r)
@@ -65,8 +67,10 @@ static void load_once(std::mt19937 &r)
     if (libraries.empty())
         return;
     void *library = dlopen(libraries[r() % libraries.size()], RTLD_NOW | RTLD_LOCAL);
-    if (!library)
+    if (!library) {
+        fprintf(stderr, "dlopen: %s\n", dlerror());
         abort();
+    }
     auto make = (void *(*)(int))dlsym(library, "plugin_hold");
     auto give = (void (*)(void *))dlsym(library, "plugin_free");
     give(make(r() % 1000));

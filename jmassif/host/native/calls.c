@@ -479,24 +479,35 @@ static void forks(void *job)
     event_before_fork();
 }
 
-static Bool is_forking; // the lock is held until after it
+// Of this thread: False as well if the fork began while nothing was recorded, or in a handler that no hook has seen.
+static Bool was_forking(void)
+{
+    NativeThread *t = jm_native_thread;
+    Bool was = t && t->is_forking;
+    if (was)
+        t->is_forking = False;
+    return was;
+}
 
 static void before_fork(void)
 {
     NativeRegisters registers;
     NATIVE_REGISTERS(&registers);
     if (!jm_native_begin(&registers))
-        return; // ended, or in a signal handler that has interrupted the recorder
-    is_forking = True;
+        return;
+    jm_native_thread->is_forking = True;
     jm_native_on_own_stack(forks, NULL);
+    jm_native_fork_begins(); // the lock is held until after it
 }
 
 static void after_fork_in_parent(void)
 {
-    if (!is_forking || !jm_native_thread || !jm_native_thread->is_recording)
+    if (!was_forking())
         return;
-    is_forking = False;
-    jm_native_end();
+    if (jm_native_fork_ended())
+        jm_native_end();
+    else
+        jm_native_leave_unlocked(jm_native_thread);
 }
 
 static void is_child(void *job)
@@ -508,14 +519,21 @@ static void is_child(void *job)
 
 static void after_fork_in_child(void)
 {
-    if (!is_forking || !jm_native_thread || !jm_native_thread->is_recording)
+    if (!was_forking())
         return;
-    is_forking = False;
+    Bool is_whole = jm_native_fork_ended();
+    jm_native_fork_in_child();
+    if (!is_whole) {
+        jm_native_state = NATIVE_HAS_ENDED;
+        jm_message("jmassif: child %d is not recorded: its parent's threads went on during the fork\n",
+                   jm_process_id());
+        jm_native_leave_unlocked(jm_native_thread);
+        return;
+    }
     jm_native_state = NATIVE_RECORDS;
     NativeRegisters registers;
     NATIVE_REGISTERS(&registers);
     jm_native_process_forked();
-    jm_native_fork_in_child();
     jm_native_thread->registers = &registers;
     jm_native_thread->sp = registers.word[JM_REG_SP];
     jm_native_on_own_stack(is_child, NULL);

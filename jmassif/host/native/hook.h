@@ -44,6 +44,7 @@ typedef struct {
     Bool is_recording;                // holds the lock: its other calls are not recorded
     const NativeRegisters *registers; // of the hook, while it is recording
     Addr sp;                          // theirs
+    Bool is_forking;                  // and has the lock until it has forked, or others take it
     Bool is_masked;                   // signals are blocked until it leaves the recorder; `mask` is that of before
     UInt n_kept;                      // signals that came meanwhile; the mask holds then, too
     struct {

@@ -66,13 +66,54 @@ static void look_after_holder(void)
         stop_for_good();
 }
 
+// ---- fork keeps the lock -------------------------------------------------------------------------------------
+
+// While it does, the C library takes locks of its own, and other libraries' handlers run. If the forking thread waits
+// there, it may be for one that waits for the recorder: then that goes on, and the child is not recorded.
+#define TAKEN_BACK -1
+static Int forking; // a thread by the kernel's id
+
+void jm_native_fork_begins(void)
+{
+    running->registers = NULL; // the hook returns
+    __atomic_store_n(&forking, running->kernel_id, __ATOMIC_RELEASE);
+}
+
+// Return whether the thread still has the lock.
+Bool jm_native_fork_ended(void)
+{
+    return __atomic_exchange_n(&forking, 0, __ATOMIC_ACQ_REL) != TAKEN_BACK;
+}
+
+static Bool is_asleep(Int id)
+{
+    HChar name[64], text[128];
+    jm_format(name, sizeof name, "/proc/%d/stat", id);
+    Int file = jm_open(name, 0, 0);
+    Long n = file >= 0 ? jm_read(file, text, sizeof text - 1) : 0;
+    jm_close(file);
+    text[n > 0 ? n : 0] = 0;
+    const HChar *end = strrchr(text, ')'); // of its name, proc(5)
+    return end && end[1] == ' ' && end[2] == 'S';
+}
+
+static void look_after_fork(void)
+{
+    Int id = __atomic_load_n(&forking, __ATOMIC_ACQUIRE);
+    if (id > 0 && is_asleep(id) &&
+        __atomic_compare_exchange_n(&forking, &id, TAKEN_BACK, False, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+        jm_native_unlock();
+}
+
+// ---- taking it -----------------------------------------------------------------------------------------------
+
 #define SPINS 100
 
 void jm_native_lock(Int kernel_id)
 {
     static const struct {
         Long seconds, nanoseconds;
-    } patience = {1, 0};
+    } patience = {0, 100000000};
     for (UInt i = 0; i < SPINS; i++) {
         Int expected = 0;
         if (__atomic_compare_exchange_n(&lock, &expected, 1, False, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) {
@@ -81,8 +122,10 @@ void jm_native_lock(Int kernel_id)
         }
     }
     while (__atomic_exchange_n(&lock, 2, __ATOMIC_ACQUIRE) != 0)
-        if (jm_kernel_call(__NR_futex, (UWord)&lock, FUTEX_WAIT_PRIVATE, 2, (UWord)&patience, 0) == -ETIMEDOUT)
+        if (jm_kernel_call(__NR_futex, (UWord)&lock, FUTEX_WAIT_PRIVATE, 2, (UWord)&patience, 0) == -ETIMEDOUT) {
+            look_after_fork();
             look_after_holder();
+        }
     __atomic_store_n(&holder, kernel_id, __ATOMIC_RELAXED);
 }
 
@@ -293,6 +336,11 @@ void jm_native_end(void)
     NativeThread *t = running;
     running = NULL;
     jm_native_unlock();
+    jm_native_leave_unlocked(t);
+}
+
+void jm_native_leave_unlocked(NativeThread *t)
+{
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
     t->is_recording = False;
     t->registers = NULL;
@@ -302,7 +350,7 @@ void jm_native_end(void)
 
 void jm_native_fork_in_child(void)
 {
-    NativeThread *t = running;
+    NativeThread *t = jm_native_thread;
     for (UInt id = 1; id < n_used; id++)
         if (&threads[id] != t)
             threads[id] = (NativeThread){.id = id};

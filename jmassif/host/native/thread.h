@@ -44,6 +44,13 @@ void jm_native_thread_not_begun(NativeThread *t);
 // Report the end of threads that the kernel no longer has.
 void jm_native_end_threads(void);
 
+// The end of an event for a thread that has the lock no more.
+void jm_native_leave_unlocked(NativeThread *t);
+
+// A fork begins and ends in an event. False, also in the child, if the lock was given to others meanwhile.
+void jm_native_fork_begins(void);
+Bool jm_native_fork_ended(void);
+
 // In the child of a fork, whose thread holds the lock: it is the only one.
 void jm_native_fork_in_child(void);
 
