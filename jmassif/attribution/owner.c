@@ -126,7 +126,8 @@ static void add_named_by_code(void)
 static Bool matches_any(const HChar *globs, const HChar *text)
 {
     while (*globs) {
-        if (jm_text_fits(globs, '|', text))
+        // Most globs begin with another letter.
+        if ((*globs == *text || strchr("*?\\", *globs)) && jm_text_fits(globs, '|', text))
             return True;
         while (*globs && *globs != '|')
             globs++;
@@ -336,7 +337,7 @@ static Bool is_for(const Rule *rule, const NamedFrame *frame)
 {
     if (rule->is_python != (frame->type == 'p'))
         return False;
-    const HChar *object = !frame->object ? "" : rule->is_python ? frame->object : jm_text_file_name(frame->object);
+    const HChar *object = frame->object ? frame->object : "";
     return (matches_any(rule->objects, object) ||
             (!rule->is_python && frame->soname && matches_any(rule->objects, frame->soname))) &&
            matches_any(rule->functions, frame->function ? frame->function : "");
@@ -356,8 +357,11 @@ static const Rule *role_rule(RoleId role)
     return jm_array_at(rules[ROLE_RULES], role - 1);
 }
 
-Ruling jm_owner_judge(const NamedFrame *frame)
+Ruling jm_owner_judge(const NamedFrame *found)
 {
+    NamedFrame named = *found, *frame = &named; // rules name files of objects, and paths of Python's
+    if (named.type != 'p' && named.object)
+        named.object = jm_text_file_name(named.object);
     Ruling ruling = {.role = next_rule(ROLE_RULES, frame, 0) + 1};
     const Word code = next_rule(CODE_RULES, frame, 0);
     if (code >= 0)
