@@ -5,7 +5,6 @@ import os
 import random
 import signal
 import subprocess
-import sys
 import tempfile
 import time
 from pathlib import Path
@@ -777,6 +776,9 @@ def alarm(*_):
 async def child():
     p = await asyncio.create_subprocess_exec("sh", "-c", "echo hello; exit 4", stdout=-1)
     return await p.communicate(), p.returncode
+def spin():
+    while True:
+        [bytes(i) for i in range(1000)]
 def square(n):
     return n * n
 def main():
@@ -789,7 +791,7 @@ def main():
     signal.signal(signal.SIGALRM, alarm)
     signal.setitimer(signal.ITIMER_REAL, 0.05)
     try:
-        while True: [bytes(i) for i in range(1000)]
+        spin()
     except KeyError as e:
         print(e, flush=True)
     pid = os.fork()
@@ -806,7 +808,7 @@ if __name__ == "__main__":
 PYTHONS = sorted((Path.home() / ".pyenv" / "versions").glob("3.*/bin/python3"))
 
 
-@pytest.mark.parametrize("python", [Path(PYTHON), *PYTHONS], ids=lambda path: path.parts[-3])
+@pytest.mark.parametrize("python", [Path(PYTHON), *PYTHONS], ids=[path.parts[-3] for path in (Path(PYTHON), *PYTHONS)])
 def test_python_with_children_of_every_kind_threads_and_signals(python: Path) -> None:
     script = written(SCRIPT, "children.py")
     same([python, "-W", "error", script], timeout=120)

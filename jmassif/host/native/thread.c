@@ -33,7 +33,6 @@ static NativeThread *running;                 // holds the lock
 
 NativeStatePage jm_native_state_page;
 void (*jm_native_at_event)(void);
-ULong jm_native_n_missed;
 
 #define MADV_WIPEONFORK 18 // since Linux 4.14
 
@@ -305,10 +304,8 @@ Bool jm_native_begin(const NativeRegisters *registers)
     NativeThread *t = jm_native_thread;
     if (UNLIKELY(jm_native_state != NATIVE_RECORDS))
         return False;
-    if (UNLIKELY(t && t->is_recording) && !is_outside(t, registers->word[JM_REG_SP])) {
-        jm_native_n_missed++;
+    if (UNLIKELY(t && t->is_recording) && !is_outside(t, registers->word[JM_REG_SP]))
         return False;
-    }
     if (UNLIKELY(!t))
         return jm_native_begin_newcomer(adopt, (void *)registers);
     t->sp = registers->word[JM_REG_SP];

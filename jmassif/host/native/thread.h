@@ -22,9 +22,6 @@ void jm_native_state_start(void);
 // Called at each event if it is set.
 extern void (*jm_native_at_event)(void);
 
-// Calls that were not recorded, as their thread was in the recorder already: from signal handlers.
-extern ULong jm_native_n_missed;
-
 void jm_native_lock(Int kernel_id); // of this thread
 void jm_native_unlock(void);
 
