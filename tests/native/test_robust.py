@@ -858,7 +858,8 @@ def test_many_threads_at_random_are_counted_as_the_program_counts() -> None:
         with tempfile.TemporaryDirectory(prefix="jmassif-test-") as directory:
             command, environment = recorder(f"{directory}/trace.%p", ["-q", "--pages=no"], host="native")
             done = run([*command, program, str(seed), "2000", *plugins], env=environment, timeout=120)
-            assert (done.returncode, done.stderr) == (0, ""), seed
+            others = [line for line in done.stderr.splitlines() if "went on during the fork" not in line]
+            assert (done.returncode, others) == (0, []), (seed, done.stderr)
             n_bytes, n_blocks = map(int, done.stdout.split())
             at_end = [held(load_file(str(path)), program) for path in Path(directory).glob("trace.*")]
             assert (n_bytes, n_blocks) in [sums.get("hold(void*, unsigned long)") for sums in at_end], seed
