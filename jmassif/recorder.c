@@ -279,6 +279,15 @@ Bool event_ended(void)
     return has_called_exit;
 }
 
+void event_stopped(void)
+{
+    jm_live_tensors_settle_all();
+    jm_snapshot_take(SNAPSHOT_END);
+    end_trace(SNAPSHOT_END, 0);
+    if (jm_trace_path())
+        print_next_step(jm_trace_path());
+}
+
 void event_closed(void)
 {
     if (has_called_exit)

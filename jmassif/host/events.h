@@ -21,6 +21,9 @@ Bool event_ended(void);
 void event_closed(void);
 void event_killed(UInt signal);
 
+// The recording ends, and the program goes on.
+void event_stopped(void);
+
 // ---- mappings -------------------------------------------------------------------------------------------------
 
 // `has_symbols`: the host has read the symbols of an object with this.

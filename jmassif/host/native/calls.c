@@ -13,6 +13,7 @@
 #include "host/native/keeper.h"
 #include "host/native/mappings.h"
 #include "host/native/process.h"
+#include "host/native/recording.h"
 #include "host/native/thread.h"
 #include "pages/mappings.h"
 
@@ -309,6 +310,8 @@ static void end_if_confined(Bool has_succeeded)
 {
     if (has_succeeded && jm_native_state == NATIVE_RECORDS)
         jm_native_state = NATIVE_HAS_ENDED;
+    if (has_succeeded)
+        jm_native_refuse_start();
 }
 
 NATIVE_EXPORT Int prctl(Int option, UWord a, UWord b, UWord c, UWord d)
@@ -519,8 +522,10 @@ static void is_child(void *job)
 
 static void after_fork_in_child(void)
 {
-    if (!was_forking())
+    if (!was_forking()) {
+        jm_native_wait_in_child();
         return;
+    }
     Bool is_whole = jm_native_fork_ended();
     jm_native_fork_in_child();
     if (!is_whole) {

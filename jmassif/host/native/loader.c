@@ -186,7 +186,7 @@ static void dlopen_begins(void *job)
 Addr jm_native_dlopen_way(const HChar *name, UWord mode, UWord unused, Addr caller, CallPlace *place);
 Addr jm_native_dlopen_way(const HChar *name, UWord mode, UWord unused, Addr caller, CallPlace *place)
 {
-    if (jm_native_state != NATIVE_RECORDS)
+    if (!jm_native_covers_functions())
         return original(DLOPEN);
     settle(place);
     jm_native_patch_if_due();
@@ -203,7 +203,7 @@ Addr jm_native_dlopen_way(const HChar *name, UWord mode, UWord unused, Addr call
 Addr jm_native_dlmopen_way(UWord space, const HChar *name, UWord mode, Addr caller, CallPlace *place);
 Addr jm_native_dlmopen_way(UWord space, const HChar *name, UWord mode, Addr caller, CallPlace *place)
 {
-    if (jm_native_state == NATIVE_RECORDS) {
+    if (jm_native_covers_functions()) {
         settle(place);
         NATIVE_RECORD(dlopen_begins, &((Pending){name, place, caller}));
     }
@@ -213,7 +213,7 @@ Addr jm_native_dlmopen_way(UWord space, const HChar *name, UWord mode, Addr call
 NATIVE_EXPORT int dlclose(void *handle)
 {
     int result = ((int (*)(void *))original(DLCLOSE))(handle);
-    if (jm_native_state == NATIVE_RECORDS)
+    if (jm_native_covers_functions())
         objects_changed();
     return result;
 }
@@ -248,7 +248,7 @@ static void *covered_dlvsym(void *handle, const char *name, const char *version)
 // by itself.
 static Bool is_to_cover(void *handle, const HChar *name, CallPlace *place)
 {
-    if (jm_native_state != NATIVE_RECORDS)
+    if (!jm_native_covers_functions())
         return False;
     settle(place);
     jm_native_patch_if_due();

@@ -16,6 +16,7 @@
 #include "host/native/hook.h"
 #include "host/native/mappings.h"
 #include "host/native/process.h"
+#include "host/native/recording.h"
 #include "host/native/thread.h"
 #include "python/python.h"
 
@@ -126,6 +127,8 @@ static void allocated(void *job)
 
 static Bool is_missed(void)
 {
+    if (jm_native_began_late())
+        return True;
     if (!n_unrecorded)
         return False;
     n_unrecorded--;
@@ -181,7 +184,8 @@ static void after_realloc(void *job)
 // In the hook's own frame, for its registers.
 static inline __attribute__((always_inline)) void *recorded(void *p, SizeT bytes, const HChar *api)
 {
-    if (jm_options.heap && !NATIVE_RECORD(allocated, &((Call){.api = api, .p = p, .bytes = bytes})))
+    if (jm_options.heap && !NATIVE_RECORD(allocated, &((Call){.api = api, .p = p, .bytes = bytes})) &&
+        jm_native_state != NATIVE_IS_OFF)
         n_unrecorded += p != NULL;
     return p;
 }

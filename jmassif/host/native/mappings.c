@@ -12,6 +12,7 @@
 #include "base/text.h"
 #include "host/events.h"
 #include "host/host.h"
+#include "host/native/loaded.h"
 #include "host/native/memory.h"
 #include "pages/mappings.h"
 #include "symbols/symbol.h"
@@ -59,6 +60,18 @@ static Known *find(Addr address)
 {
     Word i = first_behind(address);
     return i < jm_array_n(&known) && at(i)->start <= address ? at(i) : NULL;
+}
+
+static void part_at(Addr address)
+{
+    Word i = first_behind(address);
+    if (i == jm_array_n(&known) || at(i)->start >= address)
+        return;
+    Known upper = *at(i);
+    at(i)->end = upper.start = address;
+    if (upper.path)
+        upper.offset += address - at(i)->start;
+    jm_array_insert(&known, i + 1, &upper);
 }
 
 static const HChar *kept_path(const HChar *path)
@@ -237,9 +250,33 @@ void jm_native_report_changes(void)
     reports_changes = False;
 }
 
-void jm_native_mappings_start(void)
+// The kernel merges a block that malloc has mapped with the zero-initialised data of an object below it.
+static void part_blocks_from_data(void)
 {
+    UInt n;
+    const NativeObject *objects = jm_native_objects(&n);
+    for (Word i = 1; i < jm_array_n(&known); i++) {
+        const Addr start = at(i)->start, end = at(i)->end;
+        Addr end_of_data = start;
+        if (at(i)->is_reported || at(i)->path || at(i)->is_own || at(i)->is_stack)
+            continue;
+        for (UInt o = 0; o < n; o++)
+            if (objects[o].start < start && start <= HOST_PAGE_UP(objects[o].end))
+                end_of_data = HOST_PAGE_UP(objects[o].end);
+        if (end_of_data >= end)
+            continue;
+        part_at(end_of_data);
+        Known *block = find(end_of_data);
+        block->is_heap = block->is_reported = True;
+    }
+}
+
+void jm_native_mappings_start(Bool is_late)
+{
+    has_begun = is_late;
     read_list();
+    if (is_late)
+        part_blocks_from_data();
     const Known *loader = find((Addr)&_r_debug);
     loader_path = loader ? loader->path : NULL;
     jm_native_report_changes();
@@ -354,18 +391,6 @@ Bool host_is_writable(Addr address, SizeT bytes)
 }
 
 // ---- what hooks announce -------------------------------------------------------------------------------------
-
-static void part_at(Addr address)
-{
-    Word i = first_behind(address);
-    if (i == jm_array_n(&known) || at(i)->start >= address)
-        return;
-    Known upper = *at(i);
-    at(i)->end = upper.start = address;
-    if (upper.path)
-        upper.offset += address - at(i)->start;
-    jm_array_insert(&known, i + 1, &upper);
-}
 
 static void cut_out(Addr start, Addr end)
 {

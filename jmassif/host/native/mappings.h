@@ -9,8 +9,9 @@
 
 #include "host/types.h"
 
-// Read the kernel's list for the first time, and report all of it.
-void jm_native_mappings_start(void);
+// Read the kernel's list for the first time, and report it. With `is_late` the program has run before: memory without a
+// file is taken for its heap's.
+void jm_native_mappings_start(Bool is_late);
 
 // An object was loaded or unloaded: find what has changed, and report it.
 void jm_native_mappings_changed(void);

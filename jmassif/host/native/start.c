@@ -15,9 +15,8 @@
 #include "host/host.h"
 #include "host/native/got.h"
 #include "host/native/hook.h"
-#include "host/native/keeper.h"
-#include "host/native/mappings.h"
 #include "host/native/process.h"
+#include "host/native/recording.h"
 #include "host/native/thread.h"
 
 #include <asm/unistd.h>
@@ -33,7 +32,7 @@ static HChar **arguments, **environment_at_start;
 static HChar start_directory[MAX_PATH];
 static const HChar *launcher = "";
 static Int process_id;
-static Bool is_quiet, traces_children;
+static Bool is_quiet, traces_children, starts_off;
 
 #if !defined(__x86_64__)
 UWord host_page_bytes = 4096;
@@ -278,6 +277,8 @@ static void take_option(HChar *option)
         is_quiet = True;
     else if (strcmp(option, "--show-below-main=yes") == 0)
         jm_options.show_below_main = True;
+    else if (strcmp(option, "--start=off") == 0)
+        starts_off = True;
     else if (strcmp(option, "--help") == 0) {
         jm_options_print_usage();
         leave(0);
@@ -334,13 +335,13 @@ static __attribute__((constructor(101))) void start(Int argc, HChar **argv, HCha
     jm_native_lock(jm_thread_id());
     jm_native_own_stack_start();
     jm_native_state_start();
-    event_started();
-    NativeThread *main_thread = jm_native_new_thread();
-    jm_native_mappings_start();
-    jm_native_thread_begins(main_thread, &registers);
     jm_native_watch_process();
-    jm_native_state = NATIVE_RECORDS;
-    jm_native_keeper_start();
-    jm_native_end();
+    if (starts_off) {
+        jm_native_wait_for_start();
+        jm_native_unlock();
+    } else {
+        jm_native_record(&registers);
+        jm_native_end();
+    }
     jm_native_patch();
 }

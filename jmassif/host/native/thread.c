@@ -128,6 +128,11 @@ void jm_native_lock(Int kernel_id)
     __atomic_store_n(&holder, kernel_id, __ATOMIC_RELAXED);
 }
 
+Bool jm_native_is_locked(void)
+{
+    return __atomic_load_n(&lock, __ATOMIC_RELAXED) != 0;
+}
+
 void jm_native_unlock(void)
 {
     __atomic_store_n(&holder, 0, __ATOMIC_RELAXED);

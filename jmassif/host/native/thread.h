@@ -7,7 +7,12 @@
 
 #include "host/native/hook.h"
 
-typedef enum { NATIVE_NOT_BEGUN, NATIVE_RECORDS, NATIVE_HAS_ENDED } NativeState;
+typedef enum {
+    NATIVE_NOT_BEGUN,
+    NATIVE_IS_OFF, // until the program begins the recording (recording.c)
+    NATIVE_RECORDS,
+    NATIVE_HAS_ENDED
+} NativeState;
 
 // A page of its own, which is zero in a child by a fork that no hook sees (_Fork, clone): it records nothing.
 typedef union {
@@ -17,6 +22,12 @@ typedef union {
 extern NativeStatePage jm_native_state_page __attribute__((aligned(64 << 10)));
 #define jm_native_state (jm_native_state_page.state)
 
+// Functions that libraries have found before the recording begins are recorded, too.
+static inline Bool jm_native_covers_functions(void)
+{
+    return jm_native_state == NATIVE_RECORDS || jm_native_state == NATIVE_IS_OFF;
+}
+
 void jm_native_state_start(void);
 
 // Called at each event if it is set.
@@ -24,6 +35,7 @@ extern void (*jm_native_at_event)(void);
 
 void jm_native_lock(Int kernel_id); // of this thread
 void jm_native_unlock(void);
+Bool jm_native_is_locked(void);
 
 // Begin an event of a thread that has no record yet; `begins` gives it one. False if nothing is recorded.
 Bool jm_native_begin_newcomer(void (*begins)(void *job), void *job);

@@ -385,7 +385,7 @@ class Exhaustion(NamedTuple):
 
 class End(NamedTuple):
     time: int
-    reason: str  # "exit" or "signal"
+    reason: str  # "exit", "signal" or "end"
     code: int
 
 

@@ -25,7 +25,7 @@ def _row(*parts: str) -> str:
 
 
 def how_ended(profile: Profile) -> str:
-    """exit, signal, exec (became another program), dismissed (by its parent), cut (the trace is), running or unknown."""
+    """exit, signal, end (of a recording that the program stopped), exec (became another program), dismissed (by its parent), cut (the trace is), running or unknown."""
     if profile.was_dismissed:
         return "dismissed"
     if profile.truncation:
@@ -42,6 +42,7 @@ def ending(how: str, code: int) -> str:
         return f"killed by signal {code}{name}" if code else "killed by a signal"
     return {
         "exec": "became another program (exec)",
+        "end": "the program stopped the recording",
         "dismissed": "ended by its parent (SIGTERM)",
         "cut": "the trace is cut off",
         "running": "still running",

@@ -367,7 +367,7 @@ class Builder:
             self.profile.objects[index] = self.profile.objects[index]._replace(end=time)
 
     def end(self, time: int, reason: str, code: int) -> None:
-        require(reason in ("exit", "signal"), f'"{reason}" is not a way to end')
+        require(reason in ("exit", "signal", "end"), f'"{reason}" is not a way to end')
         require(not self.group, "the program ends inside a snapshot")
         self.profile.end = records.End(time, reason, code)
 
