@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """jmassif from Python: annotate the profiled program, and read traces.
 
-region(), mark(), stage(), usage(), snapshot() and tensor() (annotate.py) reach the recorder from the profiled program. Profile.load()
+region(), mark(), stage(), usage(), snapshot(), tensor() and record() (annotate.py) reach the recorder from the profiled program. Profile.load()
 reads a trace (docs/reference.md). docs/architecture.md lists the folders. All of it runs on Python 3.6.
 """
 
 import sys
 from typing import TYPE_CHECKING, Any
 
-from jmassif.annotate import is_recording, mark, region, snapshot, stage, tensor, tensor_freed, usage
+from jmassif.annotate import is_recording, mark, record, region, snapshot, stage, tensor, tensor_freed, usage
 
 if TYPE_CHECKING:
     from jmassif.api import Processes, Profile, TraceError
@@ -21,6 +21,7 @@ __all__ = [
     "TraceError",
     "is_recording",
     "mark",
+    "record",
     "region",
     "side_of",
     "snapshot",

@@ -16,9 +16,15 @@ A caching allocator of your own reports its blocks; the report then has tensors 
     jmassif.tensor(address, n_bytes)
     jmassif.tensor_freed(address)
 
-Without the recorder they do nothing, at the cost of a call. This module imports only modules that Python has loaded already.
+Without the recorder they do nothing, at the cost of a call. In a script that is started with `jmassif --native --start=off`,
+
+    with jmassif.record("epoch.jmassif"):
+        train()
+
+records this part alone; without that recorder it raises an error. This module imports only modules that Python has loaded already.
 """
 
+import errno
 import functools
 import os
 from typing import Any, Callable, List, NamedTuple, Optional, TypeVar, Union
@@ -52,6 +58,12 @@ def _recorder() -> Optional[Any]:
     return functions if hasattr(functions, "jmassif_region_begin") else None
 
 
+def _records() -> bool:
+    """False also before and after record(), where the recorder does nothing."""
+    recorder = _recorder()
+    return recorder is not None and bool(getattr(recorder, "jmassif_records", lambda: True)())
+
+
 def _call(function: str, *arguments: Union[str, int]) -> None:
     """Call a function of the recorder, if there is one, with texts and pointer-sized numbers."""
     recorder = _recorder()
@@ -69,8 +81,8 @@ def _call(function: str, *arguments: Union[str, int]) -> None:
 
 
 def is_recording() -> bool:
-    """True if this program runs under jmassif."""
-    return _recorder() is not None
+    """True if jmassif records this program now."""
+    return _records()
 
 
 def mark(name: str) -> None:
@@ -94,9 +106,9 @@ class LiveUsage(NamedTuple):
 
 
 def usage() -> Optional[LiveUsage]:
-    """The ledger's totals; None where there is no recorder."""
+    """The ledger's totals; None where nothing is recorded."""
     recorder = _recorder()
-    if recorder is None:
+    if recorder is None or not _records():
         return None
     import ctypes
 
@@ -141,3 +153,40 @@ class region:
                 return function(*arguments, **named)
 
         return inside  # type: ignore[return-value]
+
+
+_START_COMMAND = "jmassif --native --start=off python3 SCRIPT"
+
+
+class record:
+    """Records a part of a script, all threads, in a trace: a context manager. It works once in a process.
+
+    In the path, %p is the process id; None stands for the path that the command was given. The script must have been started with
+    `jmassif --native --start=off`, or RuntimeError says so; OSError if the trace cannot be written.
+    """
+
+    def __init__(self, path: Union[None, str, "os.PathLike[str]"] = None) -> None:
+        self.path = path
+
+    def __enter__(self) -> "record":
+        recorder = _recorder()
+        start = getattr(recorder, "jmassif_start", None)
+        error = start(None if self.path is None else os.fsencode(self.path)) if start else errno.ENOTSUP
+        if error == errno.ENOTSUP:
+            raise RuntimeError(f"jmassif.record() needs the native recorder; start the script by: {_START_COMMAND}")
+        if error == errno.EALREADY:
+            raise RuntimeError(
+                f"jmassif records already; to record a part alone, start the script by: {_START_COMMAND}"
+            )
+        if error == errno.EBUSY:
+            raise RuntimeError(
+                "jmassif.record() works once in a process, and its recording has ended; use a process for each part"
+            )
+        if error:
+            raise OSError(error, os.strerror(error), None if self.path is None else os.fspath(self.path))
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        recorder = _recorder()
+        if recorder is not None:
+            recorder.jmassif_stop()
