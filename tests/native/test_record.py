@@ -4,14 +4,14 @@
 import os
 import tempfile
 from pathlib import Path
-from typing import Dict, List, Tuple
+from typing import Dict, List, Optional, Tuple
 
 import pytest
 
 from jmassif.model.run import Profile
 from jmassif.model.run_info import ending_of
 from jmassif.reader.builder import load_file
-from tests.harness import PYTHON, ROOT, Run, compile_c, recorder, run, user_function
+from tests.harness import PYTHON, ROOT, Argument, Run, compile_c, recorder, run, user_function
 from tests.packaging.test_launcher import installed
 
 HEAD = """
@@ -24,12 +24,12 @@ OFF = "--start=off"
 
 
 class Parts:
-    def __init__(self, script: str, *options: str) -> None:
+    def __init__(self, script: str, *options: str, env: Optional[Dict[str, str]] = None) -> None:
         self._directory = tempfile.TemporaryDirectory(prefix="jmassif-test-")
         self.place = Path(self._directory.name)
         self.script = self.place / "script.py"
         self.script.write_text(HEAD + script)
-        command, environment = recorder(self.place / "other.jm", ["-q", *options], host="native")
+        command, environment = recorder(self.place / "other.jm", ["-q", *options], env, host="native")
         environment["PYTHONPATH"] = str(ROOT / "reporter")
         self.done = run([*command, PYTHON, self.script], env=environment, cwd=self.place, timeout=60)
 
@@ -152,6 +152,29 @@ t.join()
     assert parts.allocated(parts.profile())["for _ in range(200): kept = bytearray(100_000)"] == (200 * 100_001, 200)
 
 
+def test_a_function_of_cuda_that_was_found_before_is_recorded(sim: Path) -> None:
+    parts = Parts(
+        f"""
+import ctypes
+allocate = ctypes.CDLL("{sim}/libcudart.so.10.2").cudaMalloc
+def take(n_bytes):
+    p = ctypes.c_void_p()
+    assert allocate(ctypes.byref(p), ctypes.c_size_t(n_bytes)) == 0
+take(4 << 20)
+with jmassif.record("out.jm"):
+    take(6 << 20)
+    take(1 << 20)
+take(8 << 20)
+""",
+        OFF,
+        "--driver=no",
+        env={"LD_LIBRARY_PATH": str(sim)},
+    )
+    assert parts.done == Run(0, "", "")
+    profile = parts.profile()
+    assert profile.snapshots[-1].device == profile.peaks["device"].device == 7 << 20
+
+
 def test_an_exception_ends_the_part_and_goes_on() -> None:
     parts = Parts(
         """
@@ -173,7 +196,7 @@ after = bytearray(2_000_000)
 @pytest.mark.parametrize(
     "leave, status, reason", [("sys.exit(7)", 7, "end"), ("os._exit(7)", 7, "exit"), ("os.abort()", -6, None)]
 )
-def test_the_program_may_end_inside_a_part(leave: str, status: int, reason: str) -> None:
+def test_the_program_may_end_inside_a_part(leave: str, status: int, reason: Optional[str]) -> None:
     parts = Parts(
         f"""
 with jmassif.record("out.jm"):
@@ -289,7 +312,11 @@ def test_the_command_and_the_package_start_a_script_without_recording(tmp_path: 
     )
     command = installed(tmp_path / "there")
     env = {"PATH": f"{command.parent}:{os.environ['PATH']}", "PYTHONPATH": str(ROOT / "reporter")}
-    for words in ([command, "--native", OFF, "-q", PYTHON], [PYTHON, "-m", "jmassif", "--native", OFF, "-q"]):
+    ways: List[List[Argument]] = [
+        [command, "--native", OFF, "-q", PYTHON],
+        [PYTHON, "-m", "jmassif", "--native", OFF, "-q"],
+    ]
+    for words in ways:
         done = run([*words, script], env=env, cwd=tmp_path)
         assert done == Run(0, "", "")
         assert 1_000_001 <= held(load_file(str(tmp_path / "out.jm"))) < 1_900_000
