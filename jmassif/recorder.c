@@ -52,6 +52,7 @@
 #include "host/events.h"
 
 #include <asm/unistd.h>
+#include <linux/prctl.h>
 
 // ---- object files --------------------------------------------------------------------------------------------
 
@@ -170,6 +171,8 @@ void event_after_fork_in_child(ThreadId tid)
 void event_before_syscall(ThreadId tid, UInt number, const UWord *args)
 {
     jm_driver_before_syscall(tid, number, args);
+    if (number == __NR_prctl && args[0] == PR_SET_TSC)
+        jm_clock_may_count = False;
     // Nothing of the program remains after exec.
     if (number == __NR_execve || number == __NR_execveat) {
         jm_snapshot_before_exec();

@@ -34,8 +34,12 @@ static ULong read_ms, read_count; // at the last reading of the kernel's clock
 static ULong start_count;
 static ULong counts_between_reads; // 0: unknown, or no counter
 
+Bool jm_clock_may_count = True;
+
 static inline ULong counter(void)
 {
+    if (UNLIKELY(!jm_clock_may_count))
+        return 0;
 #if defined(__x86_64__)
     return __builtin_ia32_rdtsc();
 #elif defined(__aarch64__)
@@ -58,7 +62,7 @@ ULong jm_clock_ms(void)
 {
     ULong count = counter();
     // A counter that went back, on another processor, gives a huge difference and asks the kernel.
-    if (count - read_count >= counts_between_reads) {
+    if (count - read_count >= counts_between_reads || !jm_clock_may_count) {
         read_ms = kernel_ms(CLOCK_MONOTONIC) - start_ms;
         read_count = count;
         ULong per_ms = read_ms >= MS_FOR_ITS_SPEED ? (count - start_count) / read_ms : 0;

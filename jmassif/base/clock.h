@@ -10,6 +10,9 @@
 
 void jm_clock_init(void);
 
+// False once the program has forbidden itself the processor's counter (prctl): to read it would end the program.
+extern Bool jm_clock_may_count;
+
 // Return the time since the start in ms, instructions or bytes; it never decreases. With ms, jm_clock_cached returns
 // the last result of jm_clock_now.
 ULong jm_clock_now(void);

@@ -142,3 +142,41 @@ def test_every_early_event_of_a_short_program_can_be_seen() -> None:
     profile = record([compile_c(text, "-fno-builtin")]).profile
     seen = {live_at(profile, index) for index in range(len(profile.snapshots))}
     assert {100 * i for i in range(10)} <= seen
+
+
+FORBIDS = """
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+int main(void)
+{
+    if (prctl(PR_SET_TSC, PR_TSC_SIGSEGV, 0, 0, 0) != 0)
+        return 77; /* another machine's */
+    pid_t child = fork();
+    for (int i = 0; i < 20; i++) {
+        for (int j = 0; j < 1000; j++)
+            free(malloc(100000));
+        usleep(2000);
+    }
+    int status = 0;
+    if (child && (wait(&status) != child || status))
+        return 9;
+    puts("all the same");
+    return child ? 7 : 0;
+}
+"""
+
+
+def test_a_program_may_forbid_the_processors_counter() -> None:
+    program = compile_c(FORBIDS, "-fno-builtin")
+    recording = record([program])
+    assert (recording.returncode, recording.stdout) == (7, 2 * "all the same\n"), recording.stderr
+    assert len(recording.traces) == 2
+    for trace in recording.traces:
+        profile = recording.load(trace)
+        assert end_time(profile) >= 20
+        assert [snapshot.time for snapshot in profile.snapshots] == sorted(
+            snapshot.time for snapshot in profile.snapshots
+        )
