@@ -84,7 +84,9 @@ def callers(profile: Profile, folding: Folding, is_folded: bool) -> Callable[[in
 # ---- sites ----
 
 # Object files that allocate, or call what does, on behalf of their caller.
-_ALLOCATORS = r"libc\.so|libc-.*\.so$|libpthread|libstdc\+\+|libc\+\+|libgcc_s|vgpreload_|libjmassif-native|libffi|_ctypes\."
+_ALLOCATORS = (
+    r"libc\.so|libc-.*\.so$|libpthread|libstdc\+\+|libc\+\+|libgcc_s|vgpreload_|libjmassif-native|libffi|_ctypes\."
+)
 _ALLOCATOR_NAMES = {"host": re.compile(_ALLOCATORS), "device": re.compile(_ALLOCATORS + r"|libcuda\.so|libcudart")}
 
 # The name of all functions of an object file that have none, and the ids of its frame, beyond those of traces.
