@@ -16,7 +16,7 @@ _OF_WHEEL = _PACKAGE / "recorder" / "bin" / "jmassif"  # in a wheel with the rec
 
 
 def record_by_wheel(words: List[str]) -> None:
-    """Become the command that records, where this is a wheel that has it; else do nothing."""
+    """Become the command that records, and knows where the recorder lies, where this is a wheel that has it."""
     if _OF_WHEEL.exists():
         os.environ["JMASSIF_MODULES"] = str(_PACKAGE.parent)
         os.execv("/bin/sh", ["/bin/sh", str(_OF_WHEEL), *words])

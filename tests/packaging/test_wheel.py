@@ -93,6 +93,8 @@ def test_it_records_without_valgrind_and_a_compiler(venv: Path, tmp_path: Path) 
         report = run([venv / "bin/jmassif", "report", "a.jm"], cwd=tmp_path, env=bare)
         assert "hold.py:1" in report.stdout and "6.68 MiB" in report.stdout, report.stdout + report.stderr
         (tmp_path / "a.jm").unlink()
+    doctor = run([venv / "bin/jmassif", "doctor"], cwd=tmp_path, env=bare)
+    assert doctor.returncode == 0 and "native" in doctor.stdout, doctor.stdout
 
 
 def test_pytest_finds_the_plugin(venv: Path) -> None:

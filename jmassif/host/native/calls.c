@@ -21,6 +21,7 @@
 #include <errno.h>
 #include <linux/futex.h>
 #include <linux/mman.h>
+#include <linux/signal.h>
 #include <linux/prctl.h>
 #include <linux/seccomp.h>
 #include <stdarg.h>
@@ -550,6 +551,14 @@ Int on_exit(void (*end)(Int status, void *argument), void *argument);
 
 Int __cxa_at_quick_exit(void (*end)(void), void *object);
 
+// The trace is complete, and the program is about to end.
+static void close_trace(void)
+{
+    event_closed();
+    jm_native_state = NATIVE_HAS_ENDED;
+    jm_native_keeper_stop();
+}
+
 static void ends(void *status)
 {
     if (!jm_native_is_process()) // a child of vfork: its parent goes on with this memory
@@ -559,9 +568,39 @@ static void ends(void *status)
     event_before_syscall(host_thread(), __NR_exit_group, args);
     jm_native_end_library_blocks();
     event_ended();
-    event_closed();
-    jm_native_state = NATIVE_HAS_ENDED;
-    jm_native_keeper_stop();
+    close_trace();
+}
+
+static void killed(void *signal)
+{
+    jm_native_end_threads();
+    event_ended();
+    event_killed(*(UInt *)signal);
+    close_trace();
+}
+
+// The kernel ends a process at these, unless it has a handler or ignores them.
+static Bool is_deadly(Int signal)
+{
+    struct {
+        void *handler;
+        ULong flags;
+        void *restorer;
+        ULong mask;
+    } action;
+    if (signal <= 0 || signal == SIGCHLD || signal == SIGCONT || signal == SIGURG || signal == SIGWINCH ||
+        (signal >= SIGSTOP && signal <= SIGTTOU))
+        return False;
+    return jm_kernel_call(__NR_rt_sigaction, signal, 0, (UWord)&action, sizeof(ULong), 0) == 0 && !action.handler;
+}
+
+// As Python ends at Ctrl-C: it sends the signal to itself, without a handler.
+NATIVE_EXPORT Int kill(Int process, Int signal)
+{
+    ORIGINAL(Int, kill, Int, Int);
+    if (process == jm_process_id() && jm_native_is_process() && is_deadly(signal))
+        NATIVE_RECORD(killed, &signal);
+    return original_kill(process, signal);
 }
 
 static void end(Int status, void *argument)

@@ -62,7 +62,7 @@ def run(command: str = "", prog: str = "") -> NoReturn:
     gc.disable()
     for number in (signal.SIGPIPE, signal.SIGINT):
         signal.signal(number, signal.SIG_DFL)
-    if not command and sys.argv[1:2] != [] and sys.argv[1] not in COMMANDS:
+    if not command and sys.argv[1:] and (sys.argv[1] not in COMMANDS or sys.argv[1] == "doctor"):
         record_by_wheel(sys.argv[1:])
     sys.exit(main([command] * bool(command) + sys.argv[1:], prog))
 
