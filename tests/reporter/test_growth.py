@@ -28,6 +28,7 @@ GROWS: Dict[str, List[int]] = {
     "a leak that is cut back a little": [n + n % 3 for n in range(20)],
     "a leak after something large": [90] * 4 + [n // 2 for n in range(16)],
     "a leak every third time": [n // 3 for n in range(20)],
+    "what the script's last function frees as it returns": list(range(19)) + [0],
 }
 DOES_NOT: Dict[str, List[int]] = {
     "what is made once": [0] * 6 + [5] * 14,
@@ -37,7 +38,7 @@ DOES_NOT: Dict[str, List[int]] = {
     "what is held for longer in the end": [0, 5] * 9 + [5, 5],
     "what is freed": list(range(20, 0, -1)),
     "what rises and stops": list(range(15)) + [15] * 5,
-    "what rises until it is let go of": list(range(19)) + [0],
+    "what rises until it is let go of": list(range(17)) + [0] * 3,
     "what fills up ever more slowly": [1000 - 1000 * 2**12 // 2**n // 2**12 for n in range(20)],
     "nothing": [0] * 20,
 }

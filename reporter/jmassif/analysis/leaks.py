@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Leaks: lines of which memory kept rising until the program ended, and memory that was still allocated at exit.
+"""Leaks: lines of which memory kept rising until the program ended, or its last functions returned, and memory that was still
+allocated at exit.
 
 *Still allocated* is read before an interpreter cleans up, since that frees objects that a script has kept for no use. It leaves
 out memory that nobody means to free: of imports, the interpreter's own tables, pages of files and stacks, the heap's overhead,
@@ -391,7 +392,7 @@ def find_growth(profile: Profile, names: Names) -> Growth:
 def _find_growth(profile: Profile, names: Names) -> Growth:
     if not profile.snapshots:
         return Growth([], "", 0, "no-snapshot")
-    end = last_before_the_fall(profile)
+    end = last_before_the_fall(profile, before_return=True)
     is_import = importing(profile, names)
     repeated = iterations(profile, profile.snapshots[end].time)
     samples, progress = _samples(profile, _started(profile, is_import, end), end, repeated)

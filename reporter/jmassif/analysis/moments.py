@@ -81,6 +81,8 @@ def main_peak(profile: Profile) -> str:
 
 # At least this part of the memory before the program frees everything is still there at "the end".
 _END_SHARE = 0.9
+# The same of what a script's functions free as they return, beside the imports that stay.
+_RETURN_SHARE = 0.98
 
 
 def before_clean_up(profile: Profile) -> int:
@@ -98,19 +100,23 @@ def before_clean_up(profile: Profile) -> int:
     return index
 
 
-def last_before_the_fall(profile: Profile) -> int:
-    """Programs free their memory as they end, Python all of its modules: the last moment before that.
+def last_before_the_fall(profile: Profile, before_return: bool = False) -> int:
+    """Programs free their memory as they end, Python all of its modules: the last moment before that. `before_return`: also
+    before a script's last functions have freed what they held.
 
     Pages of files do not count: nobody frees them, and of its parent's a forked child has fewer and fewer.
     """
     totals = [snapshot.host + snapshot.device - snapshot.by_kind.get("file", 0) for snapshot in profile.snapshots]
     index = before_clean_up(profile)
+    share = _END_SHARE
     if profile.snapshots[index].reason != "exit":
-        return index
+        if not before_return:
+            return index
+        share = _RETURN_SHARE
     top = index
     while top and totals[top - 1] > totals[top]:
         top -= 1
-    while totals[index] < _END_SHARE * totals[top]:
+    while totals[index] < share * totals[top]:
         index -= 1
     return index
 
