@@ -13,6 +13,7 @@
 #include "host/events.h"
 #include "host/host.h"
 #include "host/native/mappings.h"
+#include "host/native/process.h"
 #include "host/native/pending.h"
 #include "host/native/signals.h"
 
@@ -184,6 +185,8 @@ static Bool has_gone(const NativeThread *t)
 
 void jm_native_end_threads(void)
 {
+    if (!jm_native_is_process()) // a child of vfork has none of these threads, but their records
+        return;
     for (UInt id = 1; id < n_used; id++)
         if (has_gone(&threads[id])) {
             threads[id].kernel_id = 0;
@@ -311,8 +314,8 @@ Bool jm_native_begin(const NativeRegisters *registers)
         return False;
     if (UNLIKELY(t && t->is_recording) && !is_outside(t, registers->word[JM_REG_SP]))
         return False;
-    if (UNLIKELY(!t))
-        return jm_native_begin_newcomer(adopt, (void *)registers);
+    if (UNLIKELY(!t)) // in a child of vfork it would have the child's id, and the thread goes on when that has gone
+        return jm_native_is_process() && jm_native_begin_newcomer(adopt, (void *)registers);
     t->sp = registers->word[JM_REG_SP];
     t->registers = registers;
     t->is_recording = True;
@@ -335,7 +338,7 @@ Bool jm_native_begin(const NativeRegisters *registers)
 
 void jm_native_end(void)
 {
-    NativeThread *t = running;
+    NativeThread *t = jm_native_thread; // `running` is another's if this one was thought to have left (stop_for_good)
     running = NULL;
     jm_native_unlock();
     jm_native_leave_unlocked(t);
