@@ -16,6 +16,12 @@ void set_image(const void *start, SizeT bytes)
 }
 
 ReadableSegment jm_readable[JM_N_READABLE]; // empty, so each read asks
+Bool jm_reads_copies;                       // never: no other thread is there
+
+Bool jm_read_copied(Addr address, void *to, SizeT bytes)
+{
+    return False;
+}
 
 Bool jm_is_newly_readable(Addr address, SizeT bytes)
 {

@@ -148,3 +148,14 @@ void host_fail(const HChar *condition, const HChar *path, UInt line, const HChar
     fprintf(stderr, "%s:%u: %s: %s\n", path, line, function, condition);
     abort();
 }
+
+// Never called: no other thread is there whose memory would have to be copied.
+Long __attribute__((weak)) jm_kernel_call6(UWord number, UWord a1, UWord a2, UWord a3, UWord a4, UWord a5, UWord a6)
+{
+    abort();
+}
+
+Int __attribute__((weak)) jm_process_id(void)
+{
+    abort();
+}
