@@ -311,7 +311,7 @@ def test_a_reader_that_dies_costs_its_trace_alone(tmp_path: Path, monkeypatch: p
         (tmp_path / name).write_bytes(a_trace(pid=ord(name)))
     load_file = load.load_file
 
-    def mortal(path: str) -> Any:
+    def mortal(path: str, has_lines: bool = True) -> Any:
         if path.endswith(("b", "d")):
             os.kill(os.getpid(), signal.SIGKILL)
         return load_file(path)
@@ -325,7 +325,7 @@ def test_a_reader_that_dies_costs_its_trace_alone(tmp_path: Path, monkeypatch: p
 def test_few_records_wait_for_a_slow_database(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Reading stops while nothing is written, and goes on with it."""
 
-    def quick(path: str) -> Any:
+    def quick(path: str, has_lines: bool = True) -> Any:
         (tmp_path / path).touch()
         raise TraceError("none")
 

@@ -290,7 +290,12 @@ START = "jmassif --native --start=off python3 SCRIPT"
 def test_where_nothing_can_be_recorded_one_error_says_why() -> None:
     script = "with jmassif.record('out.jm'): print('not reached')"
     recorded = Parts(script)  # from its start
-    alone = run([PYTHON, recorded.script], env={"PYTHONPATH": str(ROOT / "reporter")}, cwd=recorded.place, timeout=60)
+    alone = run(
+        [PYTHON, recorded.script],
+        env={"PYTHONPATH": str(ROOT / "reporter"), "VALGRIND": "", "VALGRIND_LIB": ""},
+        cwd=recorded.place,
+        timeout=60,
+    )
     twice = Parts("with jmassif.record('one.jm'): pass\n" + script, OFF)
     for done, text in (
         (recorded.done, f"jmassif records already; to record a part alone, start the script by: {START}"),

@@ -56,7 +56,7 @@ def test_it_records_python_from_elsewhere_through_a_link_and_shows_where(home: P
 
 def test_its_core_is_its_own(home: Path, tmp_path: Path) -> None:
     program = compile_c("int main(void) { return 7; }\n")
-    done = bare(home / "bin/jmassif", "--jmassif-out-file=trace", program, cwd=tmp_path)
+    done = bare(home / "bin/jmassif", "--valgrind", "--jmassif-out-file=trace", program, cwd=tmp_path)
     assert done.returncode == 7 and "Using Valgrind-3.27.1" in done.stderr
     said = json.loads(bare(home / "bin/jmassif", "doctor", "--json", cwd=tmp_path).stdout)
     assert said["findings"][0]["text"].startswith("3.27.1, " + str(home / "lib"))
@@ -65,7 +65,9 @@ def test_its_core_is_its_own(home: Path, tmp_path: Path) -> None:
 def table_bytes(home: Path, directory: Path, *options: str) -> int:
     """What the core says that its tables of translated code take."""
     program = compile_c("int main(void) { return 7; }\n")
-    done = bare(home / "bin/jmassif", "--jmassif-out-file=trace", "--stats=yes", *options, program, cwd=directory)
+    done = bare(
+        home / "bin/jmassif", "--valgrind", "--jmassif-out-file=trace", "--stats=yes", *options, program, cwd=directory
+    )
     found = re.search(r"= ([\d,]+) total TT\n", done.stderr)
     assert found, done.stderr
     return int(found.group(1).replace(",", ""))

@@ -23,7 +23,7 @@ def fixture_jmassif(tmp_path_factory: pytest.TempPathFactory) -> List[Argument]:
     """The command of the archive, and where its traces go."""
     directory = tmp_path_factory.mktemp("unpacked")
     home = unpacked(PROCESSOR[ARCH], directory)
-    return [home / "bin/jmassif", "-q", "--code-cache=no", f"--jmassif-out-file={directory}/trace"]
+    return [home / "bin/jmassif", "--valgrind", "-q", "--code-cache=no", f"--jmassif-out-file={directory}/trace"]
 
 
 @pytest.mark.skipif(ARCH != "amd64", reason="instructions of x86-64")

@@ -82,7 +82,7 @@ def test_the_installed_command_prints_what_the_one_of_the_tree_does(venv: Path, 
 def test_it_records_without_valgrind_and_a_compiler(venv: Path, tmp_path: Path) -> None:
     script = tmp_path / "hold.py"
     script.write_text("kept = bytearray(7_000_000)\nprint(len(kept))\n")
-    bare = {"PATH": f"{venv}/bin:/usr/bin:/bin", "PYTHONPATH": "", "VALGRIND_LIB": ""}
+    bare = {"PATH": f"{venv}/bin:/usr/bin:/bin", "PYTHONPATH": "", "VALGRIND_LIB": "", "VALGRIND": ""}
     ways: List[List[Union[str, Path]]] = [
         [venv / "bin/jmassif", "-q", "-o", "a.jm", "python3"],
         [venv / "bin/python3", "-m", "jmassif", "-q", "-o", "a.jm"],

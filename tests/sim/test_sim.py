@@ -210,7 +210,7 @@ def names(sim: Path) -> List[str]:
 
 def test_the_list_of_functions_is_complete(sim: Path) -> None:
     listed = names(sim)
-    assert len(listed) == len(set(listed)) >= 47
+    assert len(listed) == len(set(listed)) >= 42
     for name in ("cudaMalloc", "cuMemAlloc_v2", "cuMemAllocAsync_ptsz", "cuMemMap", "cuIpcOpenMemHandle_v2"):
         assert name in listed
 

@@ -146,6 +146,7 @@ static IRSB *instrument(VgCallbackClosure *closure, IRSB *in, const VexGuestLayo
     if (jm_options.time_unit == TIME_INSTRUCTIONS)
         out = jm_count_instructions(out);
     out = jm_request_answer_at_once(out);
+    jm_indirect_foresee(out);
     return out;
 }
 
