@@ -59,7 +59,7 @@ def test_its_core_is_its_own(home: Path, tmp_path: Path) -> None:
     done = bare(home / "bin/jmassif", "--valgrind", "--jmassif-out-file=trace", program, cwd=tmp_path)
     assert done.returncode == 7 and "Using Valgrind-3.27.1" in done.stderr
     said = json.loads(bare(home / "bin/jmassif", "doctor", "--json", cwd=tmp_path).stdout)
-    assert said["findings"][0]["text"].startswith("3.27.1, " + str(home / "lib"))
+    assert any(row["text"].startswith("3.27.1, " + str(home / "lib")) for row in said["findings"])
 
 
 def table_bytes(home: Path, directory: Path, *options: str) -> int:
