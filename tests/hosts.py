@@ -151,8 +151,8 @@ SKIPPED: List[Tuple[str, List[str]]] = [
         "open: scopes and queries of CUDA",
         [
             "tool/test_cuda_ways.py::test_the_device_says_whether_it_shares_the_hosts_memory*",
-            "tool/test_jetpacks.py::test_what_stands_around_the_blocks_follows_from_them*",
-            "tool/test_job_memory.py::*proportional_shares[[]spawn]",
+            "tool/test_jetpacks.py*",
+            "tool/test_job_memory.py*",
             "tool/test_cuda_failures.py::*_fail_as_they_do_without_us[[]static]",
             "tool/test_cuda_ways.py::test_a_stack_that_breaks_in_the_driver_is_completed_down_to_main*",
             "tool/test_cuda_ways.py::test_without_unwind_tables_owners_and_bytes_are_the_same*",
