@@ -140,7 +140,7 @@ def test_long_words_are_wrapped_in_no_time(tmp_path: Path) -> None:
 
 
 def test_thousands_of_detailed_snapshots_of_massifs(tmp_path: Path) -> None:
-    """The trace says that each is to have its tree."""
+    """Every tenth has its tree, of a thousand that are written."""
     n = 2500
     trace = Trace(time_unit="ms", memory="unified")
     trace.manifest("option.detailed-freq", "1")
@@ -152,4 +152,4 @@ def test_thousands_of_detailed_snapshots_of_massifs(tmp_path: Path) -> None:
     trace.lines.append(f"Z {n} exit 0")
     done = _print(tmp_path, trace.bytes(), "--format=massif")
     _assert_cheap(done)
-    assert done.status == 0 and 50 < done.out.count(b"heap_tree=detailed") < 1000
+    assert done.status == 0 and 99 <= done.out.count(b"heap_tree=detailed") < 1000
