@@ -189,7 +189,7 @@ static void set_option(const Option *option, const HChar *arg, const HChar *text
     }
 }
 
-// NULL if it is none of ours.
+// NULL if the recorder has no such option.
 static const Option *option_of(const HChar *arg)
 {
     const HChar *equals = strchr(arg, '=');

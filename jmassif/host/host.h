@@ -45,8 +45,8 @@ typedef struct {
 // Find the mapping that holds an address. False if there is none: then `found` is the gap, MAPPED_NOTHING.
 Bool host_mapping_at(Addr address, Mapping *found);
 
-// While a mapping is reported that the program's loader has made: the loader's path if its frames are not on the stack,
-// as nobody sees it map; else NULL.
+// The path of the program's loader while a mapping of the loader's is reported and the stack lacks its frames, because
+// the host does not see it map; else NULL.
 const HChar *host_unseen_loader(void);
 
 // Address above which the host's own memory lies, but for the program's main stack.
@@ -102,8 +102,8 @@ typedef struct {
     const HChar *function; // demangled, without a symbol's version; NULL if it is not known
     const HChar *file;     // source file, as the compiler was given it; NULL
     UInt line;
-    // Of a host that leaves lines and inlined calls to readers of the trace, where the object has line tables: the
-    // address in the object's file, and what tells the file from a later one of the same path. Else 0 and NULL.
+    // A host may leave lines and inlined calls to readers of the trace. If it does and the object has line tables: the
+    // address in the object's file, and a text that identifies this version of the file. Else 0 and NULL.
     ULong line_address;
     const HChar *file_version;
 } HostFrame;

@@ -81,7 +81,6 @@ void host_free(void *p)
     free(p);
 }
 void host_print(HostOutput kind, const HChar *text) {}
-void jm_stats_row(const HChar *centre, const HChar *what, ULong n, SizeT bytes) {}
 void host_fail(const HChar *condition, const HChar *path, UInt line, const HChar *function)
 {
     abort();

@@ -483,7 +483,8 @@ static void forks(void *job)
     event_before_fork();
 }
 
-// Of this thread: False as well if the fork began while nothing was recorded, or in a handler that no hook has seen.
+// Return whether this thread holds the lock for a fork: it does not if nothing was recorded when the fork began, or if
+// a handler forks that no hook has seen.
 static Bool was_forking(void)
 {
     NativeThread *t = jm_native_thread;

@@ -8,7 +8,7 @@
 #include "base/text.h"
 #include "host/host.h"
 
-// Of libiberty's demangle.h, which not every distribution installs.
+// These are in libiberty's demangle.h, which some distributions do not install.
 #define DMGL_PARAMS 1
 #define DMGL_ANSI   2
 typedef void (*demangle_callbackref)(const char *part, size_t bytes, void *to);

@@ -14,7 +14,8 @@ extern struct r_debug _r_debug; // the loader's
 #pragma GCC visibility pop
 extern Elf64_Dyn _DYNAMIC[] __attribute__((visibility("hidden"))); // this library's
 
-Bool jm_loaded_object(UInt i, LoadedObject *object)
+// The object at a position in the order of the list, from 0. False at the end.
+static Bool loaded_object(UInt i, LoadedObject *object)
 {
     const struct link_map *at = _r_debug.r_map;
     for (; at && i; i--)
@@ -112,7 +113,7 @@ Addr jm_exported_by(const LoadedObject *object, const HChar *name)
 static Addr next(const HChar *name, LoadedObject *object)
 {
     Bool is_behind_us = False;
-    for (UInt i = 0; jm_loaded_object(i, object); i++) {
+    for (UInt i = 0; loaded_object(i, object); i++) {
         Addr found = is_behind_us ? jm_exported_by(object, name) : 0;
         if (found)
             return found;

@@ -15,9 +15,6 @@ typedef struct {
     Addr dynamic;      // its dynamic section
 } LoadedObject;
 
-// The object at a position in the order of the list, from 0. False at the end.
-Bool jm_loaded_object(UInt i, LoadedObject *object);
-
 // Address of a function that the object exports; 0 if it does not.
 Addr jm_exported_by(const LoadedObject *object, const HChar *name);
 

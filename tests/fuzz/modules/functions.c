@@ -61,7 +61,6 @@ Bool jm_file_status(Int fd, FileStatus *status)
 }
 
 void jm_looked_at(Addr start, Addr end) {}
-void jm_stats_row(const HChar *centre, const HChar *what, ULong n, SizeT bytes) {}
 
 enum { N_PLACES = 32 };
 
