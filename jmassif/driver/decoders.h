@@ -70,6 +70,7 @@ void jm_driver_unknown(const DriverCall *call, UInt command);
 // ---- the decoders --------------------------------------------------------------------------------------------
 
 // /dev/nvmap, which allocates Tegra's memory, and its buffers.
+void jm_nvmap_opened(DriverFile *file);
 void jm_nvmap_before(ThreadId tid, DriverCall *call);
 void jm_nvmap_after(ThreadId tid, DriverCall *call, Long result);
 void jm_nvmap_ended(ThreadId tid, DriverFile *file);

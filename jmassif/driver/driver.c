@@ -91,8 +91,12 @@ static void device_opened(ThreadId tid, Addr path_address, UWord fd)
         path[n > 0 ? n : 0] = 0;
         device = JM_ROW(devices, d, jm_text_matches(d->path, path));
     }
-    if (device)
-        jm_driver_fd_set(tid, fd, jm_driver_file_new(device->type));
+    if (!device)
+        return;
+    DriverFile *file = jm_driver_file_new(device->type);
+    if (file->type == FILE_NVMAP)
+        jm_nvmap_opened(file);
+    jm_driver_fd_set(tid, fd, file);
 }
 
 // ---- structures of ioctls ------------------------------------------------------------------------------------

@@ -55,6 +55,14 @@ void jm_driver_file_release(ThreadId tid, DriverFile *file)
     host_free(file);
 }
 
+DriverFile *jm_driver_next_file(const DriverFile *file, FileType type)
+{
+    DriverFile *next = file ? file->next : files;
+    while (next && next->type != type)
+        next = next->next;
+    return next;
+}
+
 // ---- descriptors ---------------------------------------------------------------------------------------------
 
 DriverFile *jm_driver_fd(UWord fd)
@@ -115,8 +123,8 @@ DriverFile *jm_driver_file_behind(UWord fd)
     DriverFile *same = NULL;
     if (!jm_file_status(fd, &found))
         return NULL;
-    for (DriverFile *file = files; file; file = file->next) {
-        if (file->type != FILE_BUFFER || file->inode != found.ino || file->device != found.dev || !file->inode)
+    for (DriverFile *file = NULL; (file = jm_driver_next_file(file, FILE_BUFFER));) {
+        if (file->inode != found.ino || file->device != found.dev || !file->inode)
             continue;
         if (same)
             return NULL; // the kernel gives all buffers one inode

@@ -90,11 +90,21 @@ typedef struct {
 static Client *process_client;
 static Bool is_by_process;
 
-static Client *client_new(void)
+void jm_nvmap_opened(DriverFile *file)
 {
-    Client *client = host_alloc_zeroed("jm.driver.nvmap", 1, sizeof *client);
-    client->handles = (Map)JM_MAP("jm.driver.nvmap");
-    return client;
+    Client *client = process_client;
+    if (!client) {
+        client = host_alloc_zeroed("jm.driver.nvmap", 1, sizeof *client);
+        client->handles = (Map)JM_MAP("jm.driver.nvmap");
+        process_client = is_by_process ? client : NULL;
+    }
+    client->n_files++;
+    file->object = client;
+}
+
+static inline Client *client_of(const DriverFile *file)
+{
+    return file->object;
 }
 
 static void client_leave(ThreadId tid, Client *client)
@@ -110,38 +120,30 @@ static void client_leave(ThreadId tid, Client *client)
     host_free(client);
 }
 
-// Merges a file's client into the process's: its release turned out to keep handles per process.
-static void join_process(DriverFile *file, Client *client)
+// The release turned out to keep handles per process: its open devices share one client.
+static void join_process(void)
 {
-    if (!process_client) {
-        process_client = client;
-        return;
+    is_by_process = True;
+    for (DriverFile *file = NULL; (file = jm_driver_next_file(file, FILE_NVMAP));) {
+        Client *client = client_of(file);
+        if (client->is_parents)
+            continue;
+        if (!process_client) {
+            process_client = client;
+            continue;
+        }
+        for (Handle *handle; (handle = jm_map_next(&client->handles, NULL));)
+            jm_map_add(&process_client->handles, jm_map_remove(&client->handles, handle->key));
+        jm_map_clear(&client->handles, NULL);
+        host_free(client);
+        process_client->n_files++;
+        file->object = process_client;
     }
-    for (Handle *handle; (handle = jm_map_next(&client->handles, NULL));)
-        jm_map_add(&process_client->handles, jm_map_remove(&client->handles, handle->key));
-    jm_map_clear(&client->handles, NULL);
-    host_free(client);
-    process_client->n_files++;
-    file->object = process_client;
-}
-
-static Client *client_of(DriverFile *file)
-{
-    Client *client = file->object;
-    if (!client) {
-        client = is_by_process && process_client ? process_client : client_new();
-        client->n_files++;
-        file->object = client;
-    }
-    if (is_by_process && client != process_client && !client->is_parents)
-        join_process(file, client);
-    return file->object;
 }
 
 void jm_nvmap_ended(ThreadId tid, DriverFile *file)
 {
-    if (file->object)
-        client_leave(tid, file->object);
+    client_leave(tid, client_of(file));
 }
 
 static DriverFile *buffer_of(DriverFile *file, UInt handle)
@@ -345,7 +347,8 @@ static void failed(ThreadId tid, const NvmapCommand *command, const DriverCall *
 
 static void succeeded(ThreadId tid, const NvmapCommand *command, DriverCall *call)
 {
-    is_by_process |= command->is_process;
+    if (command->is_process && !is_by_process)
+        join_process();
     UInt number = jm_driver_out32(call, command->handle);
     DriverFile *buffer;
     switch ((NvmapAction)command->action) {
@@ -406,7 +409,7 @@ void jm_nvmap_after(ThreadId tid, DriverCall *call, Long result)
 void jm_nvmap_after_fork_in_child(void)
 {
     // An inherited device remains the parent's client.
-    if (process_client)
-        process_client->is_parents = True;
+    for (DriverFile *file = NULL; (file = jm_driver_next_file(file, FILE_NVMAP));)
+        client_of(file)->is_parents = True;
     process_client = NULL;
 }

@@ -61,16 +61,11 @@ def check(sim: Path, release: str, n_operations: int, tmp_path: Path) -> None:
     assert board.odd(trace) == {}
 
 
-# Known and open: at step 1027 of its operations a client of r36 closes, and 49 pages leave the ledger that another holds.
-OPEN = pytest.mark.xfail(reason="r36: the end of a client forgets pages that another holds", strict=False)
-RELEASES = [pytest.param(release, marks=OPEN if release == "r36" else ()) for release in board.RELEASES]
-
-
-@pytest.mark.parametrize("release", RELEASES)
+@pytest.mark.parametrize("release", board.RELEASES)
 def test_the_ledger_is_the_kernels_after_every_operation(sim: Path, release: str, tmp_path: Path) -> None:
     check(sim, release, OPERATIONS, tmp_path)
 
 
-@pytest.mark.parametrize("release", RELEASES)
+@pytest.mark.parametrize("release", board.RELEASES)
 def test_the_ledger_is_the_kernels_after_many_operations_at_length(sim: Path, release: str, tmp_path: Path) -> None:
     check(sim, release, AT_LENGTH, tmp_path)
