@@ -106,5 +106,4 @@ AC_SUBST([WRAP_LDFLAGS])
 AC_MSG_RESULT([yes])
 
 JM_TAG([pvalloc], [1019])
-JM_TAG([mallinfo], [1021])
 ])

@@ -75,7 +75,6 @@ SKIPPED: List[Tuple[str, List[str]]] = [
     (
         "overhead is what the C library's malloc rounds up, and when it gives memory back is its choice",
         [
-            "tool/test_heap_misuse.py::*mallinfo_adds_up]",
             "tool/test_heap_misuse.py::test_realloc_without_any_header*",
             "tool/test_heap_peak.py::test_memory_that_was_freed_goes_back_to_the_kernel*",
             "tool/test_heap_peak.py::test_realloc_in_all_ways*",

@@ -261,12 +261,3 @@ Bool jm_slab_free(Addr address)
         close_slab(s, class);
     return True;
 }
-
-void jm_slab_sums(SizeT *mapped, SizeT *used)
-{
-    *mapped = (SizeT)n_slabs * SLAB_BYTES;
-    *used = 0;
-    for (UInt at = 0; by_address && at < 1u << address_bits; at++)
-        if (by_address[at] && by_address[at]->n_fresh)
-            *used += (SizeT)by_address[at]->n_live * by_address[at]->grains * GRAIN;
-}

@@ -35,7 +35,4 @@ Bool jm_slab_saves(SizeT from_bytes, SizeT to_bytes);
 // Resizes a live block in place. False if its slot is too small.
 Bool jm_slab_resize(Addr address, SizeT bytes);
 
-// Sums, in bytes: memory mapped for slabs, and the part of it in slots of live blocks.
-void jm_slab_sums(SizeT *mapped, SizeT *used);
-
 #endif

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
 // Replacements for allocation functions where the core's own fall short. Its pvalloc ends the program, and so does its
-// new when memory runs out. Its mallinfo covers its own allocator alone, and its calloc leaves errno alone when the
-// product overflows. These use the core's tags with a higher priority.
+// new when memory runs out. Its calloc leaves errno alone when the product overflows. These use the core's tags with a
+// higher priority.
 
 #include <errno.h>
 #include <valgrind/valgrind.h>
@@ -46,30 +46,6 @@ CALLOC(VgSoSynsomalloc)
     }
 #define PVALLOC(tag, soname) PVALLOC_AS(tag, soname)
 PVALLOC(PVALLOC_TAG, libcZdsoZa)
-
-struct mallinfo {
-    int field[JM_N_MALLINFO];
-};
-struct mallinfo2 {
-    UWord field[JM_N_MALLINFO];
-};
-
-#define MALLINFO_AS(tag, soname, name)                                                                                 \
-    struct name REPLACED(tag, soname, name)(void);                                                                     \
-    struct name REPLACED(tag, soname, name)(void)                                                                      \
-    {                                                                                                                  \
-        UWord fields[JM_N_MALLINFO];                                                                                   \
-        struct name answer;                                                                                            \
-        VALGRIND_DO_CLIENT_REQUEST_STMT(JM_REQ_MALLINFO, fields, 0, 0, 0, 0);                                          \
-        for (int i = 0; i < JM_N_MALLINFO; i++)                                                                        \
-            answer.field[i] = fields[i];                                                                               \
-        return answer;                                                                                                 \
-    }
-#define MALLINFO(tag, soname, name) MALLINFO_AS(tag, soname, name)
-MALLINFO(MALLINFO_TAG, libcZdsoZa, mallinfo)
-MALLINFO(MALLINFO_TAG, VgSoSynsomalloc, mallinfo)
-MALLINFO(10216, libcZdsoZa, mallinfo2)
-MALLINFO(10216, VgSoSynsomalloc, mallinfo2)
 
 // The core replaces malloc and its variants where they are global symbols, but not where they are weak. In musl malloc
 // alone is weak, so the replaced realloc and free would get blocks that they do not know. musl's library has no soname,

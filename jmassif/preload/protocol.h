@@ -22,11 +22,8 @@ enum {
     JM_REQ_PVALLOC,  // (size)
     JM_REQ_NEW,      // (size, alignment; 0: the default): a failure is not recorded
     JM_REQ_VARIABLE, // (name, value or 0): the program has read its environment
-    JM_REQ_MALLINFO, // (array): writes the JM_N_MALLINFO numbers of mallinfo
     JM_REQ_EXIT      // (): the program has called exit()
 };
-
-#define JM_N_MALLINFO 10
 
 // Calls of NVTX; the argument is a text or, for JM_NVTX_END, a range.
 enum {

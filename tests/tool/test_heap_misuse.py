@@ -104,28 +104,6 @@ CASES = {
         """,
         stdout="0 lost, 0 too small\n",
     ),
-    # Small blocks are the recorder's own, large ones the core's: a program sees both, and both go.
-    "mallinfo_adds_up": Case(
-        """
-        enum { SMALL = 1000, LARGE = 10 };
-        static char *block[SMALL + LARGE];
-        struct mallinfo before = mallinfo();
-        struct mallinfo2 before2 = mallinfo2();
-        for (int i = 0; i < SMALL + LARGE; i++)
-            block[i] = malloc(i < SMALL ? 96 : 100000);
-        struct mallinfo now = mallinfo();
-        struct mallinfo2 now2 = mallinfo2();
-        for (int i = 0; i < SMALL + LARGE; i++)
-            free(block[i]);
-        struct mallinfo after = mallinfo();
-        int used = now.uordblks - before.uordblks;
-        printf("%d %d ", used >= SMALL * 96 + LARGE * 100000, used <= SMALL * 112 + LARGE * 100064);
-        printf("%d ", now2.uordblks - before2.uordblks == used && now2.uordblks == now.uordblks);
-        printf("%d ", now.arena == now.uordblks + now.fordblks && now2.arena == now.arena && now2.fordblks == now.fordblks);
-        printf("%d %d\\n", after.uordblks == before.uordblks, after.fordblks - now.fordblks >= used);
-        """,
-        stdout="1 1 1 1 1 1\n",
-    ),
     "every_alignment_is_kept": Case(
         """
         for (int bits = 3; bits < 25; bits++) {

@@ -208,31 +208,6 @@ void *jm_malloc_new(ThreadId tid, SizeT bytes, SizeT align)
     return allocate(tid, NULL, bytes, align > VG_(clo_alignment) ? align : VG_(clo_alignment), False);
 }
 
-typedef struct {
-    Int fields[JM_N_MALLINFO];
-} CoreMallinfo;
-
-enum { MALLINFO_ARENA = 0, MALLINFO_USED = 7, MALLINFO_FREE = 8 }; // malloc.h: arena, uordblks, fordblks
-
-// Exported by libcoregrind, though not in a public header. Covers the core's allocator alone.
-void VG_(mallinfo)(ThreadId tid, CoreMallinfo *figures);
-
-void jm_malloc_mallinfo(ThreadId tid, SizeT *fields)
-{
-    CoreMallinfo core;
-    VG_(mallinfo)(tid, &core);
-    for (UInt i = 0; i < JM_N_MALLINFO; i++)
-        fields[i] = (UInt)core.fields[i];
-    SizeT mapped, used;
-    jm_slab_sums(&mapped, &used);
-    fields[MALLINFO_ARENA] += mapped;
-    fields[MALLINFO_USED] += used;
-    fields[MALLINFO_FREE] += mapped - used;
-    // In the C library arena is the sum of the others, and programs rely on it; the core leaves out superblock headers.
-    if (fields[MALLINFO_ARENA] >= fields[MALLINFO_USED])
-        fields[MALLINFO_FREE] = fields[MALLINFO_ARENA] - fields[MALLINFO_USED];
-}
-
 // ---- registration --------------------------------------------------------------------------------------------
 
 void jm_malloc_init(void)

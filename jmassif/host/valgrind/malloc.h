@@ -6,7 +6,6 @@
 #define JM_MALLOC_H
 
 #include "host/valgrind/compat.h"
-#include "preload/protocol.h"
 
 // Registers the replacement with the core. Called from pre_clo_init.
 void jm_malloc_init(void);
@@ -16,8 +15,5 @@ void jm_malloc_init(void);
 void *jm_malloc_calloc(ThreadId tid, SizeT n, SizeT each);
 void *jm_malloc_pvalloc(ThreadId tid, SizeT bytes);
 void *jm_malloc_new(ThreadId tid, SizeT bytes, SizeT align);
-
-// The fields of mallinfo, in its order: JM_N_MALLINFO of them.
-void jm_malloc_mallinfo(ThreadId tid, SizeT *fields);
 
 #endif

@@ -113,10 +113,6 @@ Bool jm_tool_request(ThreadId tid, UWord *args, UWord *result)
     case JM_REQ_NEW:
         *result = (UWord)jm_malloc_new(tid, args[1], args[2]);
         return True;
-    case JM_REQ_MALLINFO:
-        if (host_is_writable(args[1], JM_N_MALLINFO * sizeof(SizeT)))
-            jm_malloc_mallinfo(tid, (SizeT *)args[1]);
-        return True;
     case VG_USERREQ__GDB_MONITOR_COMMAND:
         switch (VG_(keyword_id)("help snapshot", (HChar *)args[1], kwd_report_duplicated_matches)) {
         case -1:
