@@ -245,8 +245,6 @@ void event_started(void)
         OwnerId owner = jm_owner_by_rank(rank);
         jm_trace_group(jm_owner_name(owner), jm_owner_group(owner));
     }
-    if (jm_options.stacks)
-        jm_stack_memory_init();
     jm_snapshot_start(snapshot_sources, sizeof snapshot_sources / sizeof *snapshot_sources);
 }
 

@@ -42,11 +42,9 @@ SKIPPED: List[Tuple[str, List[str]]] = [
         ],
     ),
     (
-        "counts instructions, or bytes of stacks",
+        "counts instructions",
         [
             "tool/test_leaks.py*",
-            "tool/test_pages.py::test_with_stacks_they_are_counted_once*",
-            "tool/test_stack_size.py*",
             "tool/test_time.py*",
         ],
     ),

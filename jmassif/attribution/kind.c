@@ -3,7 +3,6 @@
 // Properties of each kind, from the list in kind.h.
 
 #include "attribution/kind.h"
-#include "base/options.h"
 
 #define JM_KIND_ROW(id, name, side, is_sampled) {name, side, is_sampled},
 static const struct {
@@ -25,5 +24,5 @@ Side jm_kind_side(Kind kind)
 
 Bool jm_kind_is_sampled(Kind kind)
 {
-    return kinds[kind].is_sampled && !(kind == KIND_STACK && jm_options.stacks);
+    return kinds[kind].is_sampled;
 }

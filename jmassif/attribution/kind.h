@@ -35,8 +35,7 @@ typedef UChar OwnerId; // see attribution/owner.h
 const HChar *jm_kind_name(Kind kind);
 Side jm_kind_side(Kind kind);
 
-// Return whether the kind's bytes are resident pages as of the last sample (pages/pages.h). Stacks are sampled unless
-// --stacks=yes counts them.
+// Return whether the kind's bytes are resident pages as of the last sample (pages/pages.h).
 Bool jm_kind_is_sampled(Kind kind);
 
 #endif

@@ -87,7 +87,6 @@ static const Option all_options[] = {
     {.name = "--heap", .type = IS_YES_NO, .value = &jm_options.heap},
     {.name = "--pages", .type = IS_YES_NO, .value = &jm_options.pages},
     {.name = "--driver", .type = IS_YES_NO, .value = &jm_options.driver},
-    {.name = "--stacks", .type = IS_YES_NO, .value = &jm_options.stacks},
     {.name = "--anonymize", .type = IS_YES_NO, .value = &jm_options.anonymize},
     {.name = "--threads", .type = IS_YES_NO, .value = &jm_options.threads},
     {.name = "--low-footprint", .type = IS_YES_NO, .value = &jm_options.low_footprint},
@@ -221,7 +220,6 @@ void jm_options_print_usage(void)
                            "    --heap-admin=<bytes>      size of malloc's header of a block [8]\n"
                            "    --pages=no|yes            sample resident files, mappings and stacks [yes]\n"
                            "    --driver=no|yes           record what GPU drivers commit below CUDA [yes]\n"
-                           "    --stacks=no|yes           record stack sizes to the byte; slow [no]\n"
                            "    --threads=no|yes          record the thread of each allocation [no]\n"
                            "    --depth=<number>          innermost frames kept of a stack; 0: all [0]\n"
                            "    --alloc-fn=<name>         skip this function like malloc; may be repeated\n"

@@ -13,7 +13,6 @@ typedef enum { MEMORY_AUTO, MEMORY_UNIFIED, MEMORY_DISCRETE } MemoryModel;
 
 typedef struct {
     Bool heap;
-    Bool stacks;
     Bool anonymize;
     Bool low_footprint;
     Bool threads;      // begin each stack with its thread

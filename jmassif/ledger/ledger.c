@@ -507,11 +507,6 @@ ULong jm_ledger_total(Side side)
     return totals.side[side];
 }
 
-Long jm_ledger_live_bytes(AccountId id)
-{
-    return balance_of(at(id)).live_bytes;
-}
-
 ULong jm_ledger_interval_max(void)
 {
     return interval_max;

@@ -77,7 +77,6 @@ void jm_ledger_adjust(AccountId account, Long bytes);
 void jm_ledger_count_temporary(AccountId account);
 
 ULong jm_ledger_total(Side side);
-Long jm_ledger_live_bytes(AccountId account);
 
 // Largest total of host and device since it was last taken.
 ULong jm_ledger_interval_max(void);

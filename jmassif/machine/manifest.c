@@ -191,7 +191,6 @@ static void write_options(void)
     jm_trace_manifest("option.pages", jm_options.pages ? "yes" : "no");
     jm_trace_manifest("option.python", jm_options.python ? "auto" : "no");
     jm_trace_manifest("option.low-footprint", jm_options.low_footprint ? "yes" : "no");
-    jm_trace_manifest("option.stacks", jm_options.stacks ? "yes" : "no");
     jm_trace_manifest("option.threads", jm_options.threads ? "yes" : "no");
     jm_trace_manifest_uint("option.large", jm_options.large_bytes);
 }

@@ -256,10 +256,6 @@ void jm_mappings_thread_begins(ThreadId tid)
     if (i == jm_pieces_n() || jm_piece_at(i)->start > host_sp(tid))
         return;
     Piece *piece = jm_piece_at(i);
-    if (jm_options.stacks) { // counted byte by byte (pages.h)
-        remove_piece(i);
-        return;
-    }
     AccountId from = jm_holder_at(piece->holder)->account;
     AccountKey key = jm_ledger_key(from);
     if (key.kind != KIND_ANON)

@@ -375,28 +375,6 @@ void jm_pages_before_unmap(Addr start, SizeT bytes)
         jm_close(file);
 }
 
-// ---- used stack (--stacks=yes) -------------------------------------------------------------------------------
-
-// One account without a call stack: the stack pointer moves far too often to unwind at each move.
-static AccountId stack_account;
-
-void jm_stack_memory_grown(SizeT bytes)
-{
-    jm_ledger_adjust(stack_account, bytes);
-}
-
-void jm_stack_memory_shrunk(SizeT bytes)
-{
-    // longjmp and stack switches can release more than was counted.
-    Long live = jm_ledger_live_bytes(stack_account);
-    jm_ledger_adjust(stack_account, -((Long)bytes < live ? (Long)bytes : live));
-}
-
-void jm_stack_memory_init(void)
-{
-    stack_account = jm_account_owned(0, KIND_STACK, JM_OWNER_APP);
-}
-
 void jm_pages_init(void)
 {
     if (!jm_options.pages)

@@ -32,12 +32,4 @@ void jm_pages_write_process(void);
 // Call in a forked child: its trace starts empty.
 void jm_pages_after_fork_in_child(void);
 
-// --stacks=yes: counts the used bytes of the threads' stacks at every move of the stack pointer. Off by default, since
-// its cost is proportional to the number of calls.
-void jm_stack_memory_init(void);
-
-// Any stack has grown or shrunk.
-void jm_stack_memory_grown(SizeT bytes);
-void jm_stack_memory_shrunk(SizeT bytes);
-
 #endif

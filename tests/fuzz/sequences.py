@@ -79,7 +79,6 @@ def case_of(rng: random.Random, steps: int) -> Case:
         ("--time-unit=B", 0.1),
         ("--time-unit=i", 0.1),
         ("--low-footprint=yes", 0.2),
-        ("--stacks=yes", 0.1),
         ("--anonymize=yes", 0.1),
         ("--max-snapshots=10", 0.2),
         ("--fair-sched=yes", 0.1),

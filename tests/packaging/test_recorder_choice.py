@@ -203,7 +203,7 @@ def test_every_option_of_the_recorder_is_taken_natively(tmp_path: Path, command:
     assert profile.manifest["recorder"] == "native"
 
 
-@pytest.mark.parametrize("option", ["--stacks=yes", "--time-unit=i", "--main-stacksize=100000"])
+@pytest.mark.parametrize("option", ["--time-unit=i", "--main-stacksize=100000"])
 def test_an_option_that_only_valgrind_has(tmp_path: Path, command: Path, option: str) -> None:
     program = compile_c(PROGRAM)
     one_line(start(command, option, program, cwd=tmp_path), 2, option, "--valgrind")
@@ -234,7 +234,7 @@ def test_the_library_is_enough(tmp_path: Path) -> None:
     for options in NOTHING, ["--auto"]:
         assert record(command, *options, compile_c(PROGRAM), cwd=tmp_path).manifest["recorder"] == "native"
     one_line(start(command, "--auto", static(), cwd=tmp_path), 2, "linked statically", "not installed")
-    one_line(start(command, "--stacks=yes", "true", cwd=tmp_path), 2, "--stacks=yes", "not installed")
+    one_line(start(command, "--time-unit=i", "true", cwd=tmp_path), 2, "--time-unit=i", "not installed")
     assert "--large=<size>" in start(command, "run", "--help", cwd=tmp_path).stdout
 
 

@@ -99,7 +99,6 @@ def test_the_options_of_a_run_are_recorded_for_the_reports() -> None:
         "option.depth": "7",
         "option.heap-admin": "8",
         "option.heap": "yes",
-        "option.stacks": "no",
         "option.large": str(2 << 20),
     }
     assert {key: profile.manifest.get(key) for key in expected} == expected
@@ -115,7 +114,6 @@ def test_memory_says_whether_host_and_device_are_one(memory: str) -> None:
 # Options as they must not be, and a word of the line that says so.
 BAD: List[Tuple[str, str]] = [
     ("--heap=maybe", "maybe"),
-    ("--stacks=2", "2"),
     ("--heap-admin=2000", "between 0 and 1024"),
     ("--depth=-1", "between 0 and"),
     ("--depth=deep", "deep"),

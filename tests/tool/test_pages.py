@@ -216,15 +216,6 @@ def test_without_pages_there_are_none() -> None:
     assert not any(snapshot.pages for snapshot in profile.snapshots)
 
 
-def test_with_stacks_they_are_counted_once() -> None:
-    """By the byte, as massif does, and not by the page as well."""
-    profile = run_pages_program("--stacks=yes", *WITH_PAGES).profile
-    held = [account for account in profile.accounts if account.kind == "stack"]
-    assert [account.node for account in held] == [0]
-    for snapshot in requests(profile):
-        assert held_by(profile, snapshot, ["start_thread"])["start_thread"].resident == 0
-
-
 # ---- what has an account of its own ----------------------------------------------------------
 
 CUSTOM = """

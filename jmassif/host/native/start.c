@@ -302,8 +302,6 @@ static void take_options(const HChar *lines)
     jm_options_finish();
     if (jm_options.time_unit == TIME_INSTRUCTIONS)
         host_usage_error("--time-unit=i needs Valgrind, which counts instructions: add --valgrind");
-    if (jm_options.stacks)
-        host_usage_error("--stacks=yes needs Valgrind, which sees the stack pointer: add --valgrind");
 }
 
 static void find_start_directory(void)

@@ -56,8 +56,8 @@ static void add_options(void)
         if (!is_harmless(option))
             add(option, strlen(option) + 1);
     }
-    const Bool of_ours[] = {jm_options.stacks, jm_options.time_unit == TIME_INSTRUCTIONS}; // no other adds code
-    add(of_ours, sizeof of_ours);
+    const Bool counts = jm_options.time_unit == TIME_INSTRUCTIONS; // no other option adds code
+    add(&counts, sizeof counts);
     add(&VG_(clo_vex_control), sizeof VG_(clo_vex_control));
 }
 

@@ -34,21 +34,6 @@ static void on_thread_create(ThreadId tid, ThreadId child)
     event_thread_created(child);
 }
 
-static void on_stack_grown(Addr start, SizeT bytes)
-{
-    jm_stack_memory_grown(bytes);
-}
-
-static void on_stack_shrunk(Addr start, SizeT bytes)
-{
-    jm_stack_memory_shrunk(bytes);
-}
-
-static void on_signal_stack(Addr start, SizeT bytes, ThreadId tid)
-{
-    jm_stack_memory_grown(bytes);
-}
-
 static void on_thread_begin(ThreadId tid)
 {
     static Bool has_begun;
@@ -191,12 +176,6 @@ static void post_clo_init(void)
     has_fma = jm_fma_is_available();
     jm_code_cache_init();
     event_started();
-    if (jm_options.stacks) {
-        VG_(track_new_mem_stack)(on_stack_grown);
-        VG_(track_die_mem_stack)(on_stack_shrunk);
-        VG_(track_new_mem_stack_signal)(on_signal_stack);
-        VG_(track_die_mem_stack_signal)(on_stack_shrunk);
-    }
 }
 
 // To a tool, death by a signal looks like an exit without a status. At the very end the core sends the fatal signal to

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, List, NamedTupl
 
 HOST_KINDS = ("heap", "heap-overhead", "stack", "anon", "file", "pinned", "driver-host")
 DEVICE_KINDS = ("device", "array", "managed", "pool", "vmm", "driver")
-# Kinds that count by resident pages, which the recorder samples; stacks too, unless --stacks measured them.
+# Kinds that count by resident pages, which the recorder samples.
 PAGE_KINDS = ("anon", "file", "stack")
 # Memory that GPU drivers commit below the CUDA API.
 DRIVER_KINDS = ("driver", "driver-host")

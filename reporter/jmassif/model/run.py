@@ -196,8 +196,7 @@ class Profile:
 
     def is_sampled(self, kind: str) -> bool:
         """True if accounts of the kind hold resident pages."""
-        is_exact = kind == "stack" and self.manifest.get("option.stacks") == "yes"
-        return self.has_pages and kind in PAGE_KINDS and not is_exact
+        return self.has_pages and kind in PAGE_KINDS
 
     def allocated_bytes(self, by_kind: Dict[str, int]) -> int:
         """Bytes in both memory spaces, without sampled pages."""
