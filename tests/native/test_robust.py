@@ -556,6 +556,15 @@ void plugin_free(void *p) { free(p); }
 char *plugin_copy(const char *s) { return strdup(s); }
 """
 
+PLUGIN_THAT_THROWS = """
+#include <stdlib.h>
+extern "C" {
+__attribute__((noinline)) void *plugin_hold(int n) { return malloc(n); }
+void plugin_free(void *p) { free(p); }
+void plugin_throw(int n) { throw n; }
+}
+"""
+
 
 @pytest.mark.parametrize("mode", ["RTLD_LOCAL", "RTLD_GLOBAL", "RTLD_DEEPBIND"])
 def test_storms_of_dlopen_and_dlclose_in_several_threads(mode: str, tmp_path: Path) -> None:
@@ -851,15 +860,40 @@ int main(void) {
             assert due <= blocks <= len(told) + 1, (i, due, blocks, len(told))
 
 
-def test_many_threads_at_random_are_counted_as_the_program_counts() -> None:
+def tortured(seed: int, rounds: int = 2000, seconds: int = 0) -> None:
+    """Compares what the program holds at the end with the trace. Traces of its children go at once."""
     program = compile_c(Path(__file__).parent / "torture.cc", "-O1", "-pthread")
     plugins = [c(PLUGIN + f"\nint number{i};", "-shared", "-fpic", f"-DLOCAL={16 << i}") for i in range(3)]
+    plugins.append(c(PLUGIN_THAT_THROWS, "-shared", "-fpic", suffix=".cc"))
+    with tempfile.TemporaryDirectory(prefix="jmassif-test-") as directory:
+        command, environment = recorder(f"{directory}/trace.%p", ["-q", "--pages=no"], host="native")
+        arguments = [program, str(seed), str(rounds), str(seconds), *plugins]
+        with subprocess.Popen(
+            list(map(str, [*command, *arguments])),
+            env={**os.environ, **environment},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            universal_newlines=True,
+        ) as process:
+            own = f"trace.{process.pid}"
+            while process.poll() is None:
+                time.sleep(0.1)
+                for trace in Path(directory).glob("trace.*"):
+                    if trace.name != own and trace.stat().st_mtime < time.time() - 10:
+                        trace.unlink()
+            assert process.stdout and process.stderr
+            stdout, stderr = process.stdout.read(), process.stderr.read()
+        others = [line for line in stderr.splitlines() if "went on during the fork" not in line]
+        assert (process.returncode, others) == (0, []), (seed, stderr)
+        n_bytes, n_blocks = map(int, stdout.split())
+        assert held(load_file(f"{directory}/{own}"), program)["hold(void*, unsigned long)"] == (n_bytes, n_blocks), seed
+
+
+def test_many_threads_at_random_are_counted_as_the_program_counts() -> None:
     for seed in range(int(os.environ.get("JMASSIF_TORTURES", "3"))):
-        with tempfile.TemporaryDirectory(prefix="jmassif-test-") as directory:
-            command, environment = recorder(f"{directory}/trace.%p", ["-q", "--pages=no"], host="native")
-            done = run([*command, program, str(seed), "2000", *plugins], env=environment, timeout=120)
-            others = [line for line in done.stderr.splitlines() if "went on during the fork" not in line]
-            assert (done.returncode, others) == (0, []), (seed, done.stderr)
-            n_bytes, n_blocks = map(int, done.stdout.split())
-            at_end = [held(load_file(str(path)), program) for path in Path(directory).glob("trace.*")]
-            assert (n_bytes, n_blocks) in [sums.get("hold(void*, unsigned long)") for sums in at_end], seed
+        tortured(seed)
+
+
+def test_no_thread_hangs_as_long_as_it_runs() -> None:
+    seconds = int(os.environ.get("JMASSIF_TORTURE_SECONDS", "5"))
+    tortured(1000, rounds=1, seconds=seconds)

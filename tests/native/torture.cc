@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
 // Threads that allocate, change and free blocks of random sizes and hand them to each other, while others fork, load
-// and unload libraries, throw exceptions through each other's frames, and take signals. Prints what is held at the end.
+// and unload libraries, throw exceptions through their frames, and take signals. Prints what is held at the end.
 //
-//     torture SEED ROUNDS LIBRARY…
+//     torture SEED ROUNDS SECONDS LIBRARY…
+//
+// A thread that makes no round for two minutes hangs: the program aborts and says which.
 
 #include <atomic>
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <ctime>
 #include <dlfcn.h>
 #include <random>
 #include <stdexcept>
@@ -34,7 +37,10 @@ __attribute__((noinline)) static void *hold(void *p, size_t n)
 
 static constexpr int N_THREADS = 16, N_PLACES = 2000;
 static std::atomic<Held *> places[N_PLACES];
+static constexpr unsigned IS_DONE = ~0U;
+static std::atomic<unsigned> n_rounds[N_THREADS];
 static unsigned seed, rounds;
+static time_t until;
 static std::vector<const char *> libraries;
 
 __attribute__((noinline)) static void deep(unsigned n, std::mt19937 &r)
@@ -51,6 +57,10 @@ static void fork_once(std::mt19937 &r)
     if (pid == 0) {
         for (int i = 0; i < 100; i++)
             free(malloc(r() % 1000));
+        try {
+            deep(r() % 20, r);
+        } catch (std::exception const &) {
+        }
         _exit(0);
     }
     int status;
@@ -73,7 +83,13 @@ static void load_once(std::mt19937 &r)
     }
     auto make = (void *(*)(int))dlsym(library, "plugin_hold");
     auto give = (void (*)(void *))dlsym(library, "plugin_free");
+    auto raise = (void (*)(int))dlsym(library, "plugin_throw");
     give(make(r() % 1000));
+    try {
+        if (raise)
+            raise(1);
+    } catch (int) {
+    }
     dlclose(library);
 }
 
@@ -90,7 +106,8 @@ static void map_once(std::mt19937 &r)
 static void work(unsigned number)
 {
     std::mt19937 r(seed * 1000 + number);
-    for (unsigned i = 0; i < rounds; i++) {
+    for (unsigned i = 0; i < rounds || time(nullptr) < until; i++) {
+        n_rounds[number] = i + 1;
         unsigned what = r() % 1000;
         if (what < 2) {
             fork_once(r);
@@ -122,6 +139,31 @@ static void work(unsigned number)
             }
         }
     }
+    n_rounds[number] = IS_DONE;
+}
+
+static std::atomic<bool> is_over;
+
+static void watch()
+{
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_BLOCK, &all, nullptr);
+    unsigned seen[N_THREADS] = {};
+    time_t since[N_THREADS] = {};
+    while (!is_over) {
+        usleep(50000);
+        for (int i = 0; i < N_THREADS; i++) {
+            unsigned now = n_rounds[i];
+            if (now != seen[i] || !since[i])
+                since[i] = time(nullptr);
+            seen[i] = now;
+            if (now != IS_DONE && time(nullptr) - since[i] > 120) {
+                fprintf(stderr, "thread %d hangs after %u rounds\n", i, now);
+                abort();
+            }
+        }
+    }
 }
 
 static std::atomic<int> n_signals;
@@ -139,15 +181,19 @@ int main(int argc, char **argv)
 {
     seed = atoi(argv[1]);
     rounds = atoi(argv[2]);
-    libraries.assign(argv + 3, argv + argc);
+    until = time(nullptr) + atoi(argv[3]);
+    libraries.assign(argv + 4, argv + argc);
     signal(SIGALRM, tick);
     itimerval every = {{0, 2000}, {0, 2000}};
     setitimer(ITIMER_REAL, &every, nullptr);
+    std::thread watcher(watch);
     std::vector<std::thread> threads;
     for (unsigned i = 0; i < N_THREADS; i++)
         threads.emplace_back(work, i);
     for (auto &t : threads)
         t.join();
+    is_over = true;
+    watcher.join();
     size_t bytes = 0, blocks = 0;
     for (auto &place : places)
         if (Held *held = place.load()) {
