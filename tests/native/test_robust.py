@@ -606,6 +606,49 @@ int main(int argc, char **argv) {{
     assert sums == [1800, 18]
 
 
+# Memory that was freed cannot be read. The loader keeps libraries' names in the program's memory.
+STRICT_MALLOC = """
+static char memory[64 << 20] __attribute__((aligned(4096))), *next = memory;
+void *malloc(size_t n) {
+    size_t *p = (size_t *)next;
+    next += 4096 + ((n + 4095) & -4096L);
+    p[0] = n;
+    return (char *)p + 4096;
+}
+void free(void *p) { if (p) mprotect((char *)((size_t)p & -4096L), (((size_t *)((char *)p - 4096))[0] + 4095) & -4096L, PROT_NONE); }
+void *calloc(size_t n, size_t m) { return malloc(n * m); }
+void *realloc(void *p, size_t n) {
+    void *to = malloc(n);
+    size_t was = p ? ((size_t *)((char *)p - 4096))[0] : 0;
+    if (p) memcpy(to, p, was < n ? was : n);
+    free(p);
+    return to;
+}
+"""
+
+
+def test_a_library_may_be_loaded_where_one_like_it_was(tmp_path: Path) -> None:
+    plugin = c(PLUGIN, "-shared", "-fpic", "-DLOCAL=16")
+    for name in ("one.so", "two.so"):
+        (tmp_path / name).write_bytes(plugin.read_bytes())
+    program = c(
+        STRICT_MALLOC
+        + """
+int main(int argc, char **argv) {
+    // As if other threads made these calls between two looks at the loader's list.
+    void *libc = dlopen("libc.so.6", RTLD_NOW), *(*load)(char *, int) = dlsym(libc, "dlopen");
+    void (*unload)(void *) = dlsym(libc, "dlclose"), *first = dlopen(argv[1], RTLD_NOW), *at = dlsym(first, "plugin_hold");
+    unload(first);
+    void *second = load(argv[2], RTLD_NOW);
+    printf("%d\\n", dlsym(second, "plugin_hold") == at);
+    printf("%d\\n", dlopen("libm.so.6", RTLD_NOW) != NULL);
+}
+""",
+        "-ldl",
+    )
+    assert same([program, tmp_path / "one.so", tmp_path / "two.so"]).done.stdout == "1\n1\n"
+
+
 def test_static_storage_of_threads_may_be_used_up() -> None:
     plugins = [
         c(PLUGIN + f"\nint number{i};", "-shared", "-fpic", "-ftls-model=initial-exec", "-DLOCAL=300") for i in range(8)

@@ -114,10 +114,13 @@ static int note_object(struct dl_phdr_info *info, size_t size, void *context)
         return 0;
     for (UInt i = 0; i < n_objects; i++)
         if (is_same(&objects[i], &object)) {
+            // Another one like it may have been loaded in its place: the name is in other memory, and it has no stubs.
+            const NativeObject before = objects[i];
+            objects[i] = object;
+            objects[i].is_patched = before.is_patched && (!before.sample || jm_native_is_stub(*before.sample));
+            objects[i].is_from_start = before.is_from_start;
+            objects[i].sample = before.sample;
             objects[i].is_loaded = True;
-            // Another one like it may have been loaded in its place. It has no stubs.
-            if (objects[i].sample && !jm_native_is_stub(*objects[i].sample))
-                objects[i].is_patched = False;
             return 0;
         }
     if (n_objects == MAX_OBJECTS)
