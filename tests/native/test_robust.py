@@ -547,6 +547,61 @@ int main(void) {
 
 # ---- libraries -------------------------------------------------------------------------------
 
+
+def test_several_threads_may_fork_while_a_lock_of_the_c_library_is_held() -> None:
+    # fflush(NULL) holds the list of streams, which a fork needs, until somebody reads from the pipe.
+    program = c(
+        """
+static volatile int is_over;
+static int end[2];
+__attribute__((noinline)) static void *hold(int n) { return malloc(n); }
+static void *flush(void *x) { fflush(NULL); return x; }
+static void *storm(void *x) { while (!is_over) free(realloc(malloc(100), 2000)); return x; }
+static void wait_a_while(void) { usleep(200000); } // several threads are between handlers at once
+static void *forks(void *x) {
+    int status, pid = fork();
+    if (!pid) { free(hold(100)); _exit(3); }
+    waitpid(pid, &status, 0);
+    return (void *)(long)WEXITSTATUS(status);
+}
+int main(void) {
+    pthread_t flusher, storms[3], forking[3];
+    static char full[1 << 16];
+    long sum = 0;
+    void *ended;
+    pipe(end);
+    FILE *out = fdopen(end[1], "w");
+    while (fcntl(end[1], F_SETFL, O_NONBLOCK), write(end[1], full, sizeof full) > 0);
+    fcntl(end[1], F_SETFL, 0);
+    fputs("text", out);
+    pthread_create(&flusher, 0, flush, 0);
+    usleep(100000);
+    pthread_atfork(wait_a_while, 0, 0);
+    for (int i = 0; i < 3; i++) pthread_create(&forking[i], 0, forks, 0);
+    for (int i = 0; i < 3; i++) pthread_create(&storms[i], 0, storm, 0);
+    sleep(1);
+    for (int i = 0; i < 100; i++) sink = hold(10);
+    read(end[0], full, sizeof full);
+    for (int i = 0; i < 3; i++) { pthread_join(forking[i], &ended); sum += (long)ended; }
+    usleep(300000);
+    is_over = 1;
+    for (int i = 0; i < 3; i++) pthread_join(storms[i], 0);
+    pthread_join(flusher, 0);
+    for (int i = 0; i < 100; i++) sink = hold(10);
+    printf("%ld\\n", sum);
+}
+""",
+        "-O1",
+    )
+    with tempfile.TemporaryDirectory(prefix="jmassif-test-") as directory:
+        command, environment = recorder(f"{directory}/trace.%p", ["-q", "--pages=no"], host="native")
+        done = run([*command, program], env=environment, timeout=60)
+        assert (done.returncode, done.stdout) == (0, "9\n"), done.stderr
+        assert done.stderr.count("threads went on during the fork") == len(done.stderr.splitlines()) >= 2
+        (trace,) = Path(directory).glob("trace.*")
+        assert held(load_file(str(trace)), program)["hold"] == (2000, 200)
+
+
 PLUGIN = """
 #include <stdlib.h>
 #include <string.h>

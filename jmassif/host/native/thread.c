@@ -69,9 +69,9 @@ static void look_after_holder(void)
 // ---- fork keeps the lock -------------------------------------------------------------------------------------
 
 // While it does, the C library takes locks of its own, and other libraries' handlers run. If the forking thread waits
-// there, it may be for one that waits for the recorder: then that goes on, and the child is not recorded.
-#define TAKEN_BACK -1
-static Int forking; // a thread by the kernel's id
+// there, it may be for one that waits for the recorder: then that goes on, and the child is not recorded. Several
+// threads may have lost the lock in this way.
+static Int forking; // the thread that has it, by the kernel's id
 
 void jm_native_fork_begins(void)
 {
@@ -79,10 +79,16 @@ void jm_native_fork_begins(void)
     __atomic_store_n(&forking, running->kernel_id, __ATOMIC_RELEASE);
 }
 
-// Return whether the thread still has the lock.
+// Take the lock away from a fork. False if it has ended, or has lost it already.
+static Bool fork_loses_lock(Int id)
+{
+    return __atomic_compare_exchange_n(&forking, &id, 0, False, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+}
+
+// Return whether the thread still has the lock. A child's thread has its parent's id here.
 Bool jm_native_fork_ended(void)
 {
-    return __atomic_exchange_n(&forking, 0, __ATOMIC_ACQ_REL) != TAKEN_BACK;
+    return fork_loses_lock(jm_native_thread->kernel_id);
 }
 
 static Bool is_asleep(Int id)
@@ -100,8 +106,7 @@ static Bool is_asleep(Int id)
 static void look_after_fork(void)
 {
     Int id = __atomic_load_n(&forking, __ATOMIC_ACQUIRE);
-    if (id > 0 && is_asleep(id) &&
-        __atomic_compare_exchange_n(&forking, &id, TAKEN_BACK, False, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+    if (id && is_asleep(id) && fork_loses_lock(id))
         jm_native_unlock();
 }
 
@@ -362,7 +367,8 @@ void jm_native_fork_in_child(void)
     t->kernel_id = jm_thread_id();
     t->is_masked |= t->n_kept != 0;
     t->n_kept = 0; // the parent's
-    lock = 1;      // nobody waits in the child
+    forking = 0;
+    lock = 1; // nobody waits in the child
     holder = t->kernel_id;
 }
 
