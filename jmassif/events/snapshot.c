@@ -214,13 +214,13 @@ static void take_extra(ULong now)
 
 // ---- the cadence ---------------------------------------------------------------------------------------------
 
-static void poll(void)
+static void poll(Bool is_due)
 {
     ULong now = jm_clock_now();
     ULong now_ms = jm_options.time_unit == TIME_MS ? now : jm_clock_ms();
     if (jm_system_is_short(now_ms)) {
         jm_snapshot_take(SNAPSHOT_LOW_MEMORY);
-    } else if (now >= next_snapshot) {
+    } else if (is_due || now >= next_snapshot) {
         take_and_tell(SNAPSHOT_TIME);
     } else if (jm_options.time_unit == TIME_MS && !jm_trace_is_pending() && is_due_at_sites(now)) {
         take_extra(now);
@@ -238,12 +238,11 @@ static void poll(void)
 
 void jm_snapshot_event(void)
 {
-    if (++n_events == next_early_event && n_events <= EARLY_EVENTS) {
+    const Bool is_early = ++n_events == next_early_event && n_events <= EARLY_EVENTS;
+    if (is_early)
         next_early_event += 1 + n_events / 10;
-        take_and_tell(SNAPSHOT_TIME);
-    } else if (jm_options.time_unit == TIME_BYTES || n_events <= LOOKS_EARLY || n_events % EVENTS_PER_LOOK == 0) {
-        poll();
-    }
+    if (jm_options.time_unit == TIME_BYTES || n_events <= LOOKS_EARLY || n_events % EVENTS_PER_LOOK == 0)
+        poll(is_early);
 }
 
 void jm_snapshot_tick(ULong blocks_dispatched)
@@ -255,12 +254,12 @@ void jm_snapshot_tick(ULong blocks_dispatched)
     if (++n_ticks > LOOKS_EARLY && blocks_dispatched - last < 20000 && n_ticks % EVENTS_PER_LOOK != 0)
         return;
     last = blocks_dispatched;
-    poll();
+    poll(False);
 }
 
 void jm_snapshot_after_syscall(void)
 {
-    poll();
+    poll(False);
 }
 
 static const HChar *const peak_names[N_PEAKS] = {"total", "host", "device", "allocated"};
@@ -366,7 +365,7 @@ void jm_snapshot_before_fork(void)
     if (n_forks++ < FORKS_TOLD)
         take_and_tell(SNAPSHOT_BEFORE_FORK);
     else
-        poll();
+        poll(False);
 }
 
 void jm_snapshot_after_fork_in_child(void)

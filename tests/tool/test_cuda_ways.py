@@ -151,7 +151,7 @@ def test_the_device_says_whether_it_shares_the_hosts_memory(
 ) -> None:
     recording = run_sim(sim, program, env=env, options=options)
     assert recording.profile.manifest["memory"] == memory
-    report = print_report(recording.trace).stdout
+    report = print_report(recording.trace, "--all").stdout
     assert f"Memory:      {memory}" in report
 
 

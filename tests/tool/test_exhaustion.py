@@ -49,7 +49,7 @@ def ran(way: str, sim: Path) -> Ran:
 
 def bars(report: str) -> List[str]:
     """The segments of a map as text."""
-    return [found.group(1) for found in re.finditer(r"^ +[0-9a-f]+ .* %  ([A-Za-z-]+)$", report, re.MULTILINE)]
+    return [found.group(1) for found in re.finditer(r"^ *[0-9a-f]+ .* %  ([A-Za-z-]+)$", report, re.MULTILINE)]
 
 
 def printed_segments(stdout: str) -> List[List[int]]:

@@ -4,7 +4,7 @@
 from pathlib import Path
 from typing import List
 
-from tests.harness import allocated_by_function, check_run, compile_c, record
+from tests.harness import ROOT, allocated_by_function, check_run, compile_c, record
 from tests.tool.programs import library, linked_to
 
 KIB = 1024
@@ -22,6 +22,7 @@ FUNCTIONS = "#include <stdlib.h>\nvoid *volatile kept;\n" + "".join(
 # to one that remembers what nobody asks for, and ends with status 1 if that was lost.
 MAIN = r"""
 #define _GNU_SOURCE
+#include <jmassif.h>
 #include <link.h>
 #include <stdio.h>
 #include <string.h>
@@ -60,6 +61,7 @@ int main(int argc, char **argv)
         change();
     for (unsigned i = 0; i < sizeof functions / sizeof *functions; i++)
         functions[i]();
+    JMASSIF_MARK("a snapshot is taken, as one reading may map two megabytes (since Linux 6.18)");
     FILE *smaps = fopen("/proc/self/smaps", "r");
     while (fgets(line, sizeof line, smaps)) {
         if (strchr(line, '-') && strchr(line, '-') < strchr(line, ' '))
@@ -80,7 +82,8 @@ def command(*change: str) -> List[str]:
     assert tables.stat().st_size > N_FUNCTIONS * ENTRY_BYTES
     source = MAIN.replace("DECLARATIONS", DECLARATIONS).replace("FUNCTIONS", ", ".join(NAMES))
     # The loader knows the library by the link, the kernel by its own name.
-    return [str(compile_c(source, "-O1", *linked_to(tables))), tables.name, str(tables.resolve()), *change]
+    includes = (f"-I{ROOT / 'jmassif'}", "-isystem/usr/include/valgrind")
+    return [str(compile_c(source, "-O1", *includes, *linked_to(tables))), tables.name, str(tables.resolve()), *change]
 
 
 def test_reading_an_unwind_table_leaves_hardly_more_of_it_in_memory_than_the_program_has() -> None:

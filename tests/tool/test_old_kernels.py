@@ -108,11 +108,11 @@ def test_a_kernel_of_jetpack_4_has_all_that_is_asked_of_it(tmp_path: Path) -> No
     )
     assert recording.returncode == 0 and recording.stdout == f"{errno.ENOSYS}\n", recording.stderr
     assert_all_is_told(recording, uses)
-    # Pages, the machine's memory and the cache of translations are there as well.
+    # Pages and the machine's memory are there as well, and Valgrind's cache of translations.
     profile = recording.profile
     assert any(profile.accounts[account].kind == "file" for account in profile.peak_composition("total"))
     assert any("available" in figure.label for figure in machine(profile, len(profile.snapshots) - 1))
-    assert list((tmp_path / "jmassif").iterdir())
+    assert HOST == "native" or list((tmp_path / "jmassif").iterdir())
 
 
 def test_a_script_on_it_has_its_lines() -> None:

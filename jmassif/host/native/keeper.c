@@ -13,6 +13,7 @@
 #include "events/snapshot.h"
 #include "host/host.h"
 #include "host/native/thread.h"
+#include "ledger/ledger.h"
 #include "trace/trace_file.h"
 
 #include <asm/unistd.h>
@@ -121,10 +122,10 @@ void jm_native_keeper_stop(void)
         stack = NULL; // it may be on it
 }
 
-// A child that executes another program soon needs none, nor a trace.
+// A child that executes another program soon needs none, nor a trace: it hardly allocates before.
 static void start_if_due(void)
 {
-    if (!jm_trace_is_pending())
+    if (!jm_trace_is_pending() || jm_ledger_n_changed())
         jm_native_keeper_start();
 }
 
