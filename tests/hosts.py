@@ -126,45 +126,6 @@ SKIPPED: List[Tuple[str, List[str]]] = [
         "the kernel calls it like the program in any case",
         ["tool/test_threads.py::test_a_hundred_named_threads_have_what_they_have_counted*"],
     ),
-    # Not done yet.
-    (
-        "open: nothing is written while the program waits",
-        ["tool/test_killed.py*", "tool/test_machine.py::test_a_share_*"],
-    ),
-    (
-        "open: the board's books",
-        [
-            "tool/test_driver_random.py::*[[]r36]",
-            "tool/test_example.py::test_the_*",
-            "tool/test_headlines.py::*",
-            "tool/test_old_kernels.py::*",
-            "tool/test_pages.py::test_every_large_library_is_named_with_its_bytes*",
-            "tool/test_pages.py::test_the_sum_is_what_an_independent_reader_finds*",
-            "tool/test_pages.py::test_what_is_resident_is_what_the_program_says*",
-            "tool/test_reconciliation.py::test_of_a_training_hardly_anything_is_unaccounted*",
-        ],
-    ),
-    (
-        "open: scopes and queries of CUDA",
-        [
-            "tool/test_cuda_ways.py::test_the_device_says_whether_it_shares_the_hosts_memory*",
-            "tool/test_jetpacks.py*",
-            "tool/test_job_memory.py*",
-            "tool/test_cuda_failures.py::*_fail_as_they_do_without_us[[]static]",
-            "tool/test_cuda_ways.py::test_a_stack_that_breaks_in_the_driver_is_completed_down_to_main*",
-            "tool/test_cuda_ways.py::test_without_unwind_tables_owners_and_bytes_are_the_same*",
-            "tool/test_exhaustion.py::test_the_driver_is_not_asked_while_a_stream_is_captured*",
-            "tool/test_exhaustion.py::test_the_text_shows_the_holes*",
-            "tool/test_exhaustion.py::test_three_freed_tensors_in_segments_of_their_own_make_room*",
-            "tool/test_scopes.py::test_a_loader_that_looks_who_calls_it_is_not_called_by_a_wrapper*",
-            "tool/test_scopes.py::test_a_scope_has_the_stack_of_its_call*",
-            "tool/test_tensors.py::test_what_tensorflow_hands_out_of_a_region_is_a_tensor*",
-        ],
-    ),
-    (
-        "open: unwind tables stay in memory once they are read",
-        ["tool/test_looked_at.py::test_reading_an_unwind_table_leaves_hardly_more_of_it_in_memory*"],
-    ),
 ]
 
 

@@ -46,6 +46,7 @@ static Long parent_bytes;    // size of the parent's file at the fork
 static Bool is_parents_file; // a regular file, so the child can copy from it
 static Bool is_parents_sink; // a character device such as /dev/null
 static Int parent_pid;
+static Int own_pid; // the native host also writes from a process that shares this one's memory
 
 // ---- the file ------------------------------------------------------------------------------------------------
 
@@ -122,11 +123,11 @@ static void put_bytes(const HChar *bytes, SizeT n);
 static void create_file(void)
 {
     HChar key[64];
-    process_key(jm_process_id(), key, sizeof key);
+    process_key(own_pid, key, sizeof key);
     // The name has no %p if another process of the run uses it.
     Int holder = holder_of(path);
-    if (holder && holder != jm_process_id())
-        path = with_number(path, jm_process_id());
+    if (holder && holder != own_pid)
+        path = with_number(path, own_pid);
     HChar *base = path;
     for (UInt i = 2; holder_of(path); i++)
         path = with_number(base, i);
@@ -276,8 +277,7 @@ static void copy_from_parent(void)
 {
     Int in = jm_open(parent_path, O_RDONLY, 0);
     if (in < 0) {
-        jm_message("jmassif: cannot read %s, so the trace of its child %d is not written\n", parent_path,
-                   jm_process_id());
+        jm_message("jmassif: cannot read %s, so the trace of its child %d is not written\n", parent_path, own_pid);
         given_up = True;
         return;
     }
@@ -325,9 +325,9 @@ static void create_pending(void)
 {
     is_pending = False;
     // A pipe cannot be copied from, and two writers would corrupt it.
-    Int pid = jm_process_id();
     if (!is_parents_file && !is_parents_sink)
-        jm_message("jmassif: %s is not a regular file, so the trace of child %d is not written\n", parent_path, pid);
+        jm_message("jmassif: %s is not a regular file, so the trace of child %d is not written\n", parent_path,
+                   own_pid);
     if (!is_parents_file) {
         given_up = True;
         empty_buffer();
@@ -344,9 +344,9 @@ static void create_pending(void)
         copy_from_parent();
     // Overrides the parent's values in the copied records.
     HChar own[256];
-    process_key(jm_process_id(), own, sizeof own);
+    process_key(own_pid, own, sizeof own);
     put_bytes(own, strlen(own));
-    jm_format(own, sizeof own, "m pid %d\nm ppid %d\nm forked-from %d\n", jm_process_id(), jm_parent_id(), parent_pid);
+    jm_format(own, sizeof own, "m pid %d\nm ppid %d\nm forked-from %d\n", own_pid, parent_pid, parent_pid);
     put_bytes(own, strlen(own));
     jm_trace_write_checksum();
     flush_buffer();
@@ -405,6 +405,7 @@ static void put_bytes(const HChar *bytes, SizeT n)
 
 void jm_trace_open(void)
 {
+    own_pid = jm_process_id();
     path = host_expand_path("--jmassif-out-file", jm_options.out_file);
     allocate_buffer();
     create_file();
@@ -439,13 +440,14 @@ void jm_trace_after_fork_in_child(void)
     empty_buffer();
     checksum = 1;
     tail_bytes = 0;
+    own_pid = jm_process_id();
     if (given_up)
         return;
     parent_path = path;
     path = host_expand_path("--jmassif-out-file", jm_options.out_file);
     // Without %p the name would be the parent's, or a sibling's.
     if (!strstr(jm_options.out_file, "%p"))
-        path = with_number(path, jm_process_id());
+        path = with_number(path, own_pid);
     is_pending = True;
     is_created = False;
 }
