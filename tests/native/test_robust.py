@@ -14,7 +14,7 @@ import pytest
 
 from jmassif.model.run import Profile
 from jmassif.reader.builder import load_file
-from tests.harness import PYTHON, Argument, Run, compile_c, recorder, run, user_function, written
+from tests.harness import ARCH, PYTHON, Argument, Run, compile_c, recorder, run, user_function, written
 
 HEAD = """
 #define _GNU_SOURCE
@@ -76,13 +76,13 @@ def c(text: str, *flags: str, suffix: str = ".c") -> Path:
     return compile_c(HEAD + text, "-w", "-pthread", *flags, suffix=suffix)
 
 
-def held(profile: Profile, program: Path) -> Dict[str, Tuple[int, int]]:
-    """By function of the program: the bytes and blocks of the heap at the end."""
+def held(profile: Profile, program: Path, kind: str = "heap") -> Dict[str, Tuple[int, int]]:
+    """By function of the program: the bytes and blocks of a kind at the end."""
     sums: Dict[str, Tuple[int, int]] = {}
     for account_id, (n_bytes, n_blocks) in profile.composition(len(profile.snapshots) - 1).items():
         account = profile.accounts[account_id]
         function = user_function(profile, account.node, program)
-        if account.kind == "heap" and function:
+        if account.kind == kind and function:
             before = sums.get(function, (0, 0))
             sums[function] = (before[0] + n_bytes, before[1] + n_blocks)
     return sums
@@ -185,6 +185,50 @@ def record_one(program: Sequence[Argument], *options: str, timeout: float = 60) 
     with tempfile.TemporaryDirectory(prefix="jmassif-test-") as directory:
         command, environment = recorder(f"{directory}/trace.%p", ["-q", *options], host="native")
         return run([*command, *program], env=environment, cwd=Path(directory), timeout=timeout)
+
+
+# ---- system calls that others make --------------------------------------------------------------
+
+OVERWRITES = """
+static void *volatile kept[100];
+static int calls;
+static void *their_mmap(void *at, size_t n, int protection, int flags, int fd, off_t offset) {
+    calls++;
+    return (void *)syscall(SYS_mmap, at, n, protection, flags, fd, offset);
+}
+static int their_munmap(void *at, size_t n) { calls++; return syscall(SYS_munmap, at, n); }
+static void overwrite(const char *name, void *with) {
+    void *libc = dlopen("libc.so.6", RTLD_NOW | RTLD_NOLOAD);
+    unsigned char *code = dlsym(libc, name), jump[] = {0x49, 0xbb, 0, 0, 0, 0, 0, 0, 0, 0, 0x41, 0xff, 0xe3};
+    memcpy(jump + 2, &with, 8);
+    mprotect((void *)((long)code & -4096), 8192, 7);
+    memcpy(code, jump, sizeof jump);
+}
+__attribute__((noinline)) static void *hold(size_t n) { return memset(malloc(n), 1, n); }
+__attribute__((noinline)) static void *map(size_t n) { return memset(mmap(0, n, 3, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), 1, n); }
+int main(void) {
+    if (getenv("OVERWRITE")) overwrite("mmap", their_mmap), overwrite("munmap", their_munmap);
+    for (int i = 0; i < 10; i++) kept[i] = hold(3000000);
+    for (int i = 0; i < 10; i++) kept[10 + i] = map(1000000 + 4096 * i);
+    for (int i = 0; i < 5; i++) free(kept[i]), munmap(kept[10 + i], 1000000 + 4096 * i);
+    for (int i = 0; i < 5; i++) kept[i] = 0;
+    printf("%d\\n", calls > 29);
+    fflush(stdout);
+    _exit(0);
+}
+"""
+
+
+@pytest.mark.skipif(ARCH != "amd64", reason="writes instructions of x86-64")
+@pytest.mark.parametrize("way", ["", "1"])
+def test_mappings_are_counted_once_if_another_library_overwrites_mmap(way: str) -> None:
+    program = c(OVERWRITES, "-O1")
+    env = {"OVERWRITE": way} if way else {}
+    ran = same([program], "--pages=yes", env=env)
+    profile = ran.profile()
+    assert ran.done.stdout == f"{1 if way else 0}\n"
+    assert held(profile, program)["hold"] == (5 * 3_000_000, 5)
+    assert held(profile, program, "anon") == {"map": (sum((245 + i) * 4096 for i in range(5, 10)), 5)}
 
 
 # ---- descriptors -----------------------------------------------------------------------------

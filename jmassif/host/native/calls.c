@@ -149,6 +149,33 @@ NATIVE_EXPORT void *mremap(void *from, SizeT old_bytes, SizeT new_bytes, Int fla
     return p;
 }
 
+// UCX and Open MPI overwrite the first instructions of the C library's mmap with a jump to functions of theirs, which
+// make the call by syscall(). All that malloc maps comes that way too, and the program's own calls by hooks.
+static struct {
+    Word number;
+    const HChar *name;
+    const void *code;
+    UChar first[16];
+} overwritable[] = {{.number = __NR_mmap, .name = "mmap"},
+                    {.number = __NR_munmap, .name = "munmap"},
+                    {.number = __NR_mremap, .name = "mremap"}};
+enum { N_OVERWRITABLE = sizeof overwritable / sizeof *overwritable };
+
+static void keep_code(void)
+{
+    for (UInt i = 0; i < N_OVERWRITABLE; i++)
+        if ((overwritable[i].code = (const void *)jm_native_next(overwritable[i].name)))
+            memcpy(overwritable[i].first, overwritable[i].code, sizeof overwritable[i].first);
+}
+
+static Bool is_overwritten(Word number)
+{
+    for (UInt i = 0; i < N_OVERWRITABLE; i++)
+        if (overwritable[i].number == number && overwritable[i].code)
+            return memcmp(overwritable[i].code, overwritable[i].first, sizeof overwritable[i].first) != 0;
+    return False;
+}
+
 // The break of a program that moves it itself. The C library's own heap moves it without this.
 static void break_moved(void *job)
 {
@@ -625,8 +652,11 @@ void quick_exit(Int status)
     original_quick_exit(status);
 }
 
+static void keep_code(void);
+
 void jm_native_watch_process(void)
 {
+    keep_code();
     __register_atfork(before_fork, after_fork_in_parent, after_fork_in_child, NULL);
     on_exit(end, NULL); // the first that is registered runs last
     __cxa_at_quick_exit(end_quickly, NULL);
@@ -720,6 +750,8 @@ Word syscall(Word number, UWord a, UWord b, UWord c, UWord d, UWord e, UWord f)
 {
     ORIGINAL(Word, syscall, Word, ...);
     Word result;
+    if (is_overwritten(number))
+        return original_syscall(number, a, b, c, d, e, f);
     switch (number) {
     case __NR_seccomp:
         if (a != SECCOMP_SET_MODE_STRICT && (a != SECCOMP_SET_MODE_FILTER || !c))
