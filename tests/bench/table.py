@@ -30,7 +30,7 @@ def ratio(ours: List[Run], theirs: List[Run], figure: int) -> float:
 
 def cells_of(name: str, tool: str, runs: List[Run]) -> List[str]:
     medians = [statistics.median(run[i] for run in runs) for i in range(3)]
-    return [name, tool, f"{medians[0]:.1f}", f"{medians[1]:.1f}", f"{medians[2]:.0f}"]
+    return [name, tool, f"{medians[0]:.1f}", f"{medians[1]:.2f}", f"{medians[2]:.0f}"]
 
 
 def print_tools(workloads: Workloads) -> None:
@@ -41,10 +41,11 @@ def print_tools(workloads: Workloads) -> None:
             if tool in KEEPING:
                 continue
             cells = cells_of(name, tool, runs)
-            if tool == "jmassif" or "jmassif" not in tools:
+            ours = "native" if "native" in tools else "jmassif"
+            if tool == ours or ours not in tools:
                 cells += ["", "", ""]
             else:
-                cells += [f"× {ratio(tools['jmassif'], runs, figure):.2f}" for figure in range(3)]
+                cells += [f"× {ratio(tools[ours], runs, figure):.2f}" for figure in range(3)]
             print("| " + " | ".join(cells) + " |")
 
 

@@ -2,10 +2,11 @@
 """jmassif's ledger against PyTorch's own counters, on PyTorch's CUDA build and the memory simulation.
 
 `run` makes the root and starts this. Each script of scripts/ prints PyTorch's figures at every step and sets a mark there;
-a test compares, mark by mark, one figure of the snapshot with PyTorch's, to the byte. The name keeps these tests out of
-`make check`: they need a root of 3.5 GB and two minutes a program.
+a test compares, mark by mark, one figure of the snapshot with PyTorch's, to the byte. Both recorders record each script. The
+name keeps these tests out of `make check`: they need a root of 3.5 GB, and below Valgrind two minutes a program.
 """
 
+import functools
 import json
 import os
 import subprocess
@@ -67,16 +68,25 @@ PROGRAMS = RECKONING + (
 )
 
 
+HOSTS = ("native", "valgrind")
+
+
+@functools.lru_cache(maxsize=None)  # pytest runs the same object once
+def on_host(program: Program, host: str) -> Tuple[Program, str]:
+    return program, host
+
+
 def each(programs: Tuple[Program, ...]) -> Any:
+    runs = [on_host(program, host) for program in programs for host in HOSTS]
     return pytest.mark.parametrize(
-        "finished", programs, indirect=True, scope="module", ids=[program.name for program in programs]
+        "finished", runs, indirect=True, scope="module", ids=[f"{program.name}-{host}" for program, host in runs]
     )
 
 
 class Finished(NamedTuple):
     program: Program
     profile: Profile
-    native: List[Dict[str, Any]]  # what the script printed
+    alone: List[Dict[str, Any]]  # what the script printed
     told: List[Dict[str, Any]]  # the same, under jmassif
     moments: List[Moment]
 
@@ -105,18 +115,28 @@ def run_inside(program: Program, command: List[str]) -> List[Dict[str, Any]]:
     return [json.loads(line) for line in done.stdout.decode().splitlines()]
 
 
-@pytest.fixture(scope="module")
-def finished(request: Any) -> Finished:
-    program: Program = request.param
-    script = ["python3", f"{SCRIPTS}/{program.script[0]}", *program.script[1:]]
-    native = run_inside(program, script)
-    trace = ROOT / "out" / f"{program.name}.jmassif"
+def record(program: Program, host: str, script: List[str]) -> Tuple[Path, List[Dict[str, Any]]]:
+    """The trace, and the figures that the script printed."""
+    trace = ROOT / "out" / f"{program.name}-{host}.jmassif"
     trace.parent.mkdir(exist_ok=True)
     if trace.exists():
         trace.unlink()
-    told = run_inside(program, ["jmassif", f"--jmassif-out-file=/out/{trace.name}", *script])
+    return trace, run_inside(program, ["jmassif", f"--{host}", f"--jmassif-out-file=/out/{trace.name}", *script])
+
+
+@functools.lru_cache(maxsize=1)
+def run_alone(program: Program, script: Tuple[str, ...]) -> List[Dict[str, Any]]:
+    return run_inside(program, list(script))
+
+
+@pytest.fixture(scope="module")
+def finished(request: Any) -> Finished:
+    program, host = request.param
+    script = ("python3", f"{SCRIPTS}/{program.script[0]}", *program.script[1:])
+    alone = run_alone(program, script)
+    trace, told = record(program, host, list(script))
     profile = load_file(str(trace))
-    return Finished(program, profile, native, told, moments(trace, profile))
+    return Finished(program, profile, alone, told, moments(trace, profile))
 
 
 def differences(finished: Finished, figure: str, ours: Any) -> Dict[str, Tuple[int, int]]:
@@ -126,8 +146,8 @@ def differences(finished: Finished, figure: str, ours: Any) -> Dict[str, Tuple[i
 
 
 @each(PROGRAMS)
-def test_pytorch_allocates_what_it_allocates_natively(finished: Finished) -> None:
-    assert finished.told == finished.native
+def test_pytorch_allocates_what_it_allocates_alone(finished: Finished) -> None:
+    assert finished.told == finished.alone
     assert any(line["allocated"] for line in finished.told)
 
 

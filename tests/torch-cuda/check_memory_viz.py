@@ -10,7 +10,7 @@ from typing import Any, Dict, List, NamedTuple, Tuple
 
 import pytest
 
-from check_counters import DEFAULT, EXPANDABLE, ROOT, SCRIPTS, Program, run_inside
+from check_counters import DEFAULT, EXPANDABLE, HOSTS, ROOT, SCRIPTS, Program, record, run_inside
 from jmassif.analysis.aggregate import ledger
 from jmassif.analysis.moments import mark_snapshots
 from jmassif.export.memory_viz import write
@@ -68,16 +68,18 @@ def ours_at(profile: Profile, mark: str) -> Snapshot:
     return read(b"".join(write(profile, View(mark, 0.0, "stack", 70))))
 
 
-@pytest.fixture(scope="module", params=PROGRAMS, ids=[program.name for program in PROGRAMS], name="compared")
+@pytest.fixture(
+    scope="module",
+    params=[(program, host) for program in PROGRAMS for host in HOSTS],
+    ids=lambda param: f"{param[0].name}-{param[1]}",
+    name="compared",
+)
 def fixture_compared(request: Any) -> Compared:
-    program: Program = request.param
+    program, host = request.param
     out = ROOT / "out" / program.name
     out.mkdir(parents=True, exist_ok=True)
-    trace = ROOT / "out" / f"{program.name}.jmassif"
-    if trace.exists():
-        trace.unlink()
     script = ["python3", f"{SCRIPTS}/{program.script[0]}", f"/out/{program.name}"]
-    told = run_inside(program, ["jmassif", f"--jmassif-out-file=/out/{trace.name}", *script])
+    trace, told = record(program, host, script)
     profile = load_file(str(trace))
     pairs = []
     for number, line in enumerate(told):
