@@ -17,9 +17,10 @@
 typedef struct {
     UInt id;
     UInt name;
-    Addr sp;
+    HostFrameRegisters at;
     ULong begin;
     Bool is_told;
+    Bool has_base;
     StackBase base;
     UInt marks;
     Growth growth[N_KINDS];
@@ -60,6 +61,21 @@ static inline Scope *innermost(ThreadId tid)
 {
     const ThreadScopes *t = jm_per_thread_has_any(&threads) ? thread_scopes(tid) : NULL;
     return t && t->depth ? &t->scopes[t->depth - 1] : NULL;
+}
+
+// The innermost scope's base; NULL outside of all calls.
+static const StackBase *capture_bases(ThreadId tid)
+{
+    ThreadScopes *t = thread_scopes(tid);
+    const StackBase *outer = NULL;
+    for (UInt depth = 0; depth < t->depth; depth++) {
+        Scope *s = &t->scopes[depth];
+        if (!s->has_base)
+            jm_stack_capture_base(tid, &s->at, outer, &s->base);
+        s->has_base = True;
+        outer = &s->base;
+    }
+    return outer;
 }
 
 static void tell(ThreadId tid, const Scope *s, UInt parent)
@@ -110,26 +126,27 @@ static void pop(ThreadId tid, Bool has_ended)
 static void drop_left(ThreadId tid, Addr sp)
 {
     ThreadScopes *t = thread_scopes(tid);
-    while (t->depth && t->scopes[t->depth - 1].sp <= sp)
+    while (t->depth && t->scopes[t->depth - 1].at.sp <= sp)
         pop(tid, False);
 }
 
-void jm_scope_enter(ThreadId tid, UInt name, Addr sp, Bool is_told)
+void jm_scope_enter(ThreadId tid, UInt name, Bool is_told)
 {
     ThreadScopes *t = thread_scopes(tid);
     if (!t->scopes)
         t->scopes = host_alloc("jm.scope", MAX_DEPTH * sizeof *t->scopes);
-    drop_left(tid, sp);
+    drop_left(tid, host_sp(tid));
     if (t->depth == MAX_DEPTH)
         pop(tid, False);
-    const Scope *outer = innermost(tid);
     Scope *s = &t->scopes[t->depth++];
     memset(s, 0, sizeof *s);
-    jm_stack_capture_base(tid, outer ? &outer->base : NULL, &s->base);
     s->id = ++n_scopes;
     s->name = name;
-    s->sp = sp;
+    s->at = host_frame(tid);
     s->is_told = is_told;
+    if (!is_told)
+        return;
+    capture_bases(tid);
     s->begin = jm_clock_now();
 }
 
@@ -161,8 +178,7 @@ NodeId jm_scope_capture(ThreadId tid, Bool *ignored)
 {
     if (jm_scope_depth(tid))
         drop_left(tid, host_sp(tid) - 1); // the call's own wrapper may capture: keep its scope
-    const Scope *s = innermost(tid);
-    return jm_stack_capture(tid, s ? &s->base : NULL, ignored);
+    return jm_stack_capture(tid, jm_scope_depth(tid) ? capture_bases(tid) : NULL, ignored);
 }
 
 void jm_scope_grow(ThreadId tid, Kind kind, Long bytes, Long blocks)

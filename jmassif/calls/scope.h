@@ -11,9 +11,11 @@
 #include "host/types.h"
 #include "stack/stack.h"
 
-// Enter a call and capture its stack. `name` is a trace string id. `sp` is the stack pointer, used to detect calls that
-// longjmp or an exception has left. With `is_told`, jm_scope_leave() writes a record or adds to the sum of the name.
-void jm_scope_enter(ThreadId tid, UInt name, Addr sp, Bool is_told);
+// Enter a call at the thread's stack pointer, which shows later whether longjmp or an exception has left it. `name` is
+// a trace string id. With `is_told`, jm_scope_leave() writes a record or adds to the sum of the name. The call's stack
+// is captured once its record or memory inside it needs it: most calls of a program launch kernels and allocate
+// nothing.
+void jm_scope_enter(ThreadId tid, UInt name, Bool is_told);
 
 // Leave the innermost call of that name. Calls inside it are dropped without a record, and so is one that has not ended
 // but failed by a jump.

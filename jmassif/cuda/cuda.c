@@ -201,7 +201,7 @@ static void enter(ThreadId tid, const CudaFunction *function, const UWord *words
         jm_cuda_program_ends(tid);
         n_ends_under_way++;
     }
-    jm_scope_enter(tid, scope_name(function, words), host_sp(tid), jm_calls_is(function, IS_TOLD));
+    jm_scope_enter(tid, scope_name(function, words), jm_calls_is(function, IS_TOLD));
 }
 
 // True if there is a query for the wrapper.

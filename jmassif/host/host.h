@@ -80,17 +80,17 @@ Addr host_sp(ThreadId tid);
 // The register that DWARF gives this number on this processor.
 UWord host_register(ThreadId tid, UInt dwarf_number);
 
-// The frame and link registers; `link` is 0 on x86-64, where a call pushes the return address.
-void host_frame_registers(ThreadId tid, UWord *fp, UWord *link);
+// The registers that lead from a frame to its caller; `link` is 0 on x86-64, where a call pushes the return address.
+typedef struct {
+    Addr ip, sp, fp, link;
+} HostFrameRegisters;
+HostFrameRegisters host_frame(ThreadId tid);
 
 // The thread pointer: FS on x86-64, TPIDR_EL0 on arm64.
 UWord host_thread_pointer(ThreadId tid);
 
 // One step from a frame to its caller, by tables that only the host has read (.debug_frame). `ip` is a return address
 // less one. False if it has none.
-typedef struct {
-    Addr ip, sp, fp, link;
-} HostFrameRegisters;
 Bool host_may_step(Addr ip);
 Bool host_step(HostFrameRegisters *frame, Addr stack_end);
 

@@ -320,11 +320,12 @@ static NodeId intern(const Capture *c, LastStack *last, ThreadId tid, Bool is_ba
     return node;
 }
 
-// `becomes` is not NULL when capturing a base for other stacks (stack.h), which keeps the wrapper's frame.
-static NodeId capture(ThreadId tid, const StackBase *base, StackBase *becomes, Bool *ignored)
+// `becomes` and `from` are not NULL when capturing a base for other stacks (stack.h), which keeps the wrapper's frame.
+static NodeId capture(ThreadId tid, const HostFrameRegisters *from, const StackBase *base, StackBase *becomes,
+                      Bool *ignored)
 {
     LastStack *last = last_stack_of(tid);
-    Capture c = {.walk = jm_unwind(tid)};
+    Capture c = {.walk = jm_unwind(tid, from)};
     c.end = c.walk.n;
     trim(&c, ignored);
     if (becomes)
@@ -343,14 +344,14 @@ static NodeId capture(ThreadId tid, const StackBase *base, StackBase *becomes, B
 
 NodeId jm_stack_capture(ThreadId tid, const StackBase *base, Bool *ignored)
 {
-    return capture(tid, base, NULL, ignored);
+    return capture(tid, NULL, base, NULL, ignored);
 }
 
-void jm_stack_capture_base(ThreadId tid, const StackBase *outer, StackBase *base)
+void jm_stack_capture_base(ThreadId tid, const HostFrameRegisters *wrapper, const StackBase *outer, StackBase *base)
 {
     Bool ignored;
-    base->node = capture(tid, outer, base, &ignored);
-    base->sp = host_sp(tid);
+    base->node = capture(tid, wrapper, outer, base, &ignored);
+    base->sp = wrapper->sp;
 }
 
 NodeId jm_stack_push_mapped(NodeId node, const HChar *path, Bool is_object)

@@ -7,7 +7,7 @@
 #define JM_STACK_H
 
 #include "attribution/owner.h"
-#include "host/types.h"
+#include "host/host.h"
 
 typedef UInt NodeId; // starts at 1; 0 means no stack
 
@@ -24,8 +24,9 @@ typedef struct {
 // frame is one of --ignore-fn. Never fails: an unwinding error yields a short stack.
 NodeId jm_stack_capture(ThreadId tid, const StackBase *base, Bool *ignored);
 
-// Capture a base, in the wrapper of an API call. `outer` may be NULL.
-void jm_stack_capture_base(ThreadId tid, const StackBase *outer, StackBase *base);
+// Capture a base: the stack of an API call's wrapper at these registers, with which it is still in progress. `outer`
+// may be NULL.
+void jm_stack_capture_base(ThreadId tid, const HostFrameRegisters *wrapper, const StackBase *outer, StackBase *base);
 
 // The stack with the mapped file as its innermost frame.
 NodeId jm_stack_push_mapped(NodeId node, const HChar *path, Bool is_object);

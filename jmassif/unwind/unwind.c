@@ -20,11 +20,15 @@
 static UInt n_certain; // of the current walk, as in Walk
 
 // Fills at most JM_MAX_FRAMES entries and returns their number. Slower than by rules.
-static UInt walk_anew(ThreadId tid, Addr *ips, Addr *sps)
+static UInt walk_anew(ThreadId tid, const HostFrameRegisters *from, Addr *ips, Addr *sps)
 {
-    Cursor c = {.ip = host_ip(tid), .is_innermost = True};
-    for (UInt i = 0; i < JM_N_REGISTERS; i++)
+    Cursor c = {.ip = from ? from->ip : host_ip(tid), .is_innermost = True};
+    for (UInt i = 0; i < JM_N_REGISTERS && !from; i++)
         jm_register_set(&c.registers, i, host_register(tid, i));
+    if (from) {
+        jm_register_set(&c.registers, JM_REG_SP, from->sp);
+        jm_register_set(&c.registers, JM_REG_FP, from->fp);
+    }
     Step step = AT_CALLER;
     UInt n = 0;
     n_certain = JM_MAX_FRAMES;
@@ -211,10 +215,9 @@ static UInt add_known(UInt n, const LastWalk *last, UInt from, UInt to)
 }
 
 // False if a frame needs registers other than the stack and frame pointers.
-static Bool walk_by_rules(ThreadId tid, LastWalk *last, UInt *n_same)
+static Bool walk_by_rules(const HostFrameRegisters *from, LastWalk *last, UInt *n_same)
 {
-    Walker w = {.f = {.ip = host_ip(tid), .sp = host_sp(tid)}, .is_innermost = True};
-    host_frame_registers(tid, &w.f.fp, &w.link);
+    Walker w = {.f = {.ip = from->ip, .sp = from->sp, .fp = from->fp}, .link = from->link, .is_innermost = True};
     w.top = jm_readable_end(w.f.sp);
     n_certain = JM_MAX_FRAMES;
     const UInt end = last->capacity;
@@ -270,13 +273,16 @@ static Bool walk_by_rules(ThreadId tid, LastWalk *last, UInt *n_same)
 // Buffers for walks that are not kept for their thread.
 static Addr any_ips[JM_MAX_FRAMES], any_sps[JM_MAX_FRAMES + 1];
 
-Walk jm_unwind(ThreadId tid)
+Walk jm_unwind(ThreadId tid, const HostFrameRegisters *from)
 {
+    HostFrameRegisters now = {0};
+    if (!from)
+        now = host_frame(tid);
     LastWalk *last = JM_OF_THREAD(&last_walks, LastWalk, tid);
     UInt n_same;
-    if (!walk_by_rules(tid, last, &n_same)) {
+    if (!walk_by_rules(from ? from : &now, last, &n_same)) {
         last->n = 0;
-        UInt n = walk_anew(tid, any_ips, any_sps);
+        UInt n = walk_anew(tid, from, any_ips, any_sps);
         any_sps[n] = 0;
         return (Walk){any_ips, any_sps, n, 0, n_certain < n ? n_certain : n};
     }

@@ -5,7 +5,7 @@
 #ifndef JM_UNWIND_H
 #define JM_UNWIND_H
 
-#include "host/types.h"
+#include "host/host.h"
 
 // Deep enough for Python's default recursion limit of 1000, at three or four native frames per call.
 #define JM_MAX_FRAMES 8192
@@ -19,7 +19,8 @@ typedef struct {
     UInt n_certain;  // innermost frames that were found without scanning the stack for return addresses
 } Walk;
 
-Walk jm_unwind(ThreadId tid);
+// Unwinds from the thread's registers, or from a frame further out that is still in progress; NULL: the former.
+Walk jm_unwind(ThreadId tid, const HostFrameRegisters *from);
 
 // Call after code was unmapped: drops all rules and last walks.
 void jm_unwind_forget(void);

@@ -130,6 +130,7 @@ program cuda_fail cuda_fail.c "$cudart" "$cuda"
 program cuda_lifetime cuda_lifetime.c "$cudart" "$cuda"
 program cuda_mixed cuda_mixed.c "$cudart" "$cuda" "$out/libcudnn.so.8" "$out/libcublas.so.10"
 program cuda_driver cuda_driver.c "$cuda"
+program cuda_lazy cuda_lazy.c "$cuda"
 program cuda_dlsym cuda_dlsym.c -ldl
 program cuda_static cuda_static.c "${static[@]}"
 program cuda_storm cuda_storm.c "$cudart"

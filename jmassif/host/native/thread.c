@@ -411,14 +411,14 @@ Addr host_ip(ThreadId tid)
     return registers_of(tid)->word[NATIVE_IP];
 }
 
-void host_frame_registers(ThreadId tid, UWord *fp, UWord *link)
+HostFrameRegisters host_frame(ThreadId tid)
 {
-    *fp = registers_of(tid)->word[JM_REG_FP];
+    const UWord *word = registers_of(tid)->word;
+    HostFrameRegisters frame = {.ip = word[NATIVE_IP], .sp = word[JM_REG_SP], .fp = word[JM_REG_FP]};
 #if defined(__aarch64__)
-    *link = registers_of(tid)->word[JM_REG_RA];
-#else
-    *link = 0;
+    frame.link = word[JM_REG_RA];
 #endif
+    return frame;
 }
 
 // Of the thread that records; nobody asks for another's.

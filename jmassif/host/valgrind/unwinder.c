@@ -66,10 +66,10 @@ UWord host_register(ThreadId tid, UInt dwarf_number)
     return guest_word(tid, guest_registers[dwarf_number]);
 }
 
-void host_frame_registers(ThreadId tid, UWord *fp, UWord *link)
+HostFrameRegisters host_frame(ThreadId tid)
 {
-    *fp = guest_word(tid, offsetof(VexGuestArchState, guest_RBP));
-    *link = 0;
+    return (HostFrameRegisters){
+        .ip = host_ip(tid), .sp = host_sp(tid), .fp = guest_word(tid, offsetof(VexGuestArchState, guest_RBP))};
 }
 
 UWord host_thread_pointer(ThreadId tid)
@@ -86,10 +86,12 @@ UWord host_register(ThreadId tid, UInt dwarf_number)
 }
 
 // A call puts the return address into the link register; a leaf function leaves it there.
-void host_frame_registers(ThreadId tid, UWord *fp, UWord *link)
+HostFrameRegisters host_frame(ThreadId tid)
 {
-    *fp = guest_word(tid, offsetof(VexGuestArchState, guest_X29));
-    *link = guest_word(tid, offsetof(VexGuestArchState, guest_X30));
+    return (HostFrameRegisters){.ip = host_ip(tid),
+                                .sp = host_sp(tid),
+                                .fp = guest_word(tid, offsetof(VexGuestArchState, guest_X29)),
+                                .link = guest_word(tid, offsetof(VexGuestArchState, guest_X30))};
 }
 
 UWord host_thread_pointer(ThreadId tid)

@@ -177,6 +177,7 @@ static void part_end(struct object *part)
     case STREAM:
     case EVENT:
     case MODULE:
+    case GRAPH:
         resource_end(part);
         break;
     default:

@@ -21,6 +21,7 @@ enum kind {
     STREAM,
     EVENT,
     MODULE,
+    GRAPH,
     DEVICE,
     MANAGED,
     PINNED,
@@ -102,6 +103,9 @@ struct object {
         struct {
             bool active;
         } in_context;
+        struct {
+            struct object *module; /* of its kernel */
+        } in_graph;
     } u;
 };
 
@@ -163,6 +167,8 @@ CUresult context_current(struct object **context); /* the usual checks, in the u
 CUresult device_check(CUdevice device);
 
 /* resources.c */
+CUresult resource_new(enum kind kind, size_t device_bytes, unsigned heap_blocks, void *handle);
+CUresult code_load(struct object *resource, size_t bytes); /* at the first call that needs it */
 CUresult stream_check(CUstream stream);
 
 /* memory.c, pool.c, sharing.c, resources.c: how objects of their kinds end */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Kernels, and what clients of the driver API ask about the device, their context and their events before they launch
- * any. A launch does nothing and is over at once. Linking makes an image that a module can be loaded from. A function
+ * any. A launch loads its kernel's code and is over at once. Linking makes an image that a module can be loaded from. A function
  * is the module that it is in: nothing is read of either. */
 #include <string.h>
 
@@ -49,7 +49,96 @@ DRIVER_API(cuLaunchKernel, 4000,
     TRY(function_check(function));
     if (!grid_x || !grid_y || !grid_z || !block_x || !block_y || !block_z)
         return CUDA_ERROR_INVALID_VALUE;
-    return stream_check(stream);
+    TRY(stream_check(stream));
+    return code_load((struct object *)function, MODULE_DEVICE_BYTES);
+}
+
+DRIVER_API(cuLaunchKernelEx, 11060,
+           (const void *configuration, CUfunction function, void **parameters, void **extra),
+           (configuration, function, parameters, extra))
+{
+    (void)parameters, (void)extra;
+    TRY(function_check(function));
+    return configuration ? code_load((struct object *)function, MODULE_DEVICE_BYTES) : CUDA_ERROR_INVALID_VALUE;
+}
+
+/* A library's kernel, and its module, are the library. */
+
+static CUresult library_part(void *part, void *library)
+{
+    TRY(driver_started());
+    if (!part || !object_check(library, MODULE))
+        return CUDA_ERROR_INVALID_VALUE;
+    memcpy(part, &library, sizeof library);
+    return CUDA_SUCCESS;
+}
+
+DRIVER_API(cuLibraryGetKernel, 12000, (CUkernel * kernel, CUlibrary library, const char *name), (kernel, library, name))
+{
+    return name ? library_part(kernel, library) : CUDA_ERROR_INVALID_VALUE;
+}
+
+DRIVER_API(cuKernelGetFunction, 12000, (CUfunction * function, CUkernel kernel), (function, kernel))
+{
+    TRY(library_part(function, kernel));
+    return code_load((struct object *)kernel, MODULE_DEVICE_BYTES);
+}
+
+DRIVER_API(cuLibraryGetModule, 12000, (CUmodule * module, CUlibrary library), (module, library))
+{
+    TRY(library_part(module, library));
+    return code_load((struct object *)library, MODULE_DEVICE_BYTES);
+}
+
+/* Graphs of one kernel. Instantiation loads its code, and the first upload or launch makes the commands. */
+
+static CUresult graph_new(struct object *module, void *handle)
+{
+    struct object *made;
+    TRY(resource_new(GRAPH, 0, 1, &made));
+    made->u.in_graph.module = module;
+    memcpy(handle, &made, sizeof made);
+    return CUDA_SUCCESS;
+}
+
+DRIVER_API(cuGraphCreate, 10000, (CUgraph * graph, unsigned int flags), (graph, flags))
+{
+    return flags || !graph ? CUDA_ERROR_INVALID_VALUE : graph_new(NULL, graph);
+}
+
+/* Of the parameters the first member is read. */
+DRIVER_API(cuGraphAddKernelNode_v2, 12000,
+           (void **node, CUgraph graph, const void **after, size_t n_after, const CUfunction *parameters),
+           (node, graph, after, n_after, parameters))
+{
+    struct object *to = object_check(graph, GRAPH);
+    if (!node || !to || n_after || after || !parameters)
+        return CUDA_ERROR_INVALID_VALUE;
+    TRY(function_check(*parameters));
+    *node = to->u.in_graph.module = (struct object *)*parameters;
+    return CUDA_SUCCESS;
+}
+
+DRIVER_API(cuGraphInstantiateWithFlags, 11040, (CUgraphExec * executable, CUgraph graph, unsigned long long flags),
+           (executable, graph, flags))
+{
+    struct object *from = object_check(graph, GRAPH);
+    if (!executable || !from || !from->u.in_graph.module || flags)
+        return CUDA_ERROR_INVALID_VALUE;
+    TRY(code_load(from->u.in_graph.module, MODULE_DEVICE_BYTES));
+    return graph_new(from->u.in_graph.module, executable);
+}
+
+DRIVER_API(cuGraphUpload, 11010, (CUgraphExec executable, CUstream stream), (executable, stream))
+{
+    struct object *graph = object_check(executable, GRAPH);
+    TRY(stream_check(stream));
+    return graph ? code_load(graph, STREAM_DEVICE_BYTES) : CUDA_ERROR_INVALID_VALUE;
+}
+
+DRIVER_API(cuGraphLaunch, 10000, (CUgraphExec executable, CUstream stream), (executable, stream))
+{
+    return do_cuGraphUpload(executable, stream);
 }
 
 DRIVER_API(cuOccupancyMaxPotentialBlockSize, 6050,

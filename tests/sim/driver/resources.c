@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Streams, events, modules and libraries: things a program makes for other reasons than memory, and
- * which cost memory all the same. Images are not read: a module costs what costs.h says. */
+ * which cost memory all the same. Images are not read: a module costs what costs.h says, at once or, with
+ * CUDA_MODULE_LOADING=LAZY, when a kernel of it is first needed. */
 #include <string.h>
 #include <unistd.h>
 
 #include "entry.h"
 
-static CUresult resource_new(enum kind kind, size_t device_bytes, unsigned heap_blocks, void *handle)
+CUresult resource_new(enum kind kind, size_t device_bytes, unsigned heap_blocks, void *handle)
 {
     struct object *context;
     TRY(context_current(&context));
@@ -15,7 +16,7 @@ static CUresult resource_new(enum kind kind, size_t device_bytes, unsigned heap_
     struct object *made = object_new(kind);
     if (!made)
         return CUDA_ERROR_OUT_OF_MEMORY;
-    if (!board_back(made, device_bytes, device_bytes, NO_ADDRESS)) {
+    if (device_bytes && !board_back(made, device_bytes, device_bytes, NO_ADDRESS)) {
         object_delete(made);
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
@@ -125,7 +126,19 @@ static CUresult module_new(const void *image, void *handle)
 {
     if (!image)
         return CUDA_ERROR_INVALID_VALUE;
-    return resource_new(MODULE, MODULE_DEVICE_BYTES, MODULE_HEAP_BLOCKS, handle);
+    const char *loading = getenv("CUDA_MODULE_LOADING");
+    bool is_lazy = loading && strcmp(loading, "LAZY") == 0;
+    return resource_new(MODULE, is_lazy ? 0 : MODULE_DEVICE_BYTES, MODULE_HEAP_BLOCKS, handle);
+}
+
+CUresult code_load(struct object *resource, size_t bytes)
+{
+    if (resource->board_bytes)
+        return CUDA_SUCCESS;
+    if (!board_back(resource, bytes, bytes, NO_ADDRESS))
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    live.context_device_bytes += bytes;
+    return CUDA_SUCCESS;
 }
 
 static CUresult module_from_file(const char *path, void *handle)
