@@ -24,6 +24,7 @@ typedef enum {
     ASK_RESERVED,   // bytes that the pool reserves
     ASK_RANGE,      // size of imported memory
     ASK_INTEGRATED, // does the device share the host's memory?
+    ASK_VMM,        // does it have cuMemCreate?
     ASK_FREE,       // the device's free and total memory, for an out-of-memory event
     ASK_FREE_NOW    // the same, for the machine's figures
 } Purpose;
@@ -40,8 +41,9 @@ static const QueryNames runtime_names = {
     NULL, "cudaGetDevice",          "cudaDeviceGetMemPool", "cudaMemPoolGetAttribute",
     NULL, "cudaDeviceGetAttribute", "cudaMemGetInfo"};
 
-#define MEMPOOL_ATTRIBUTE_RESERVED_CURRENT 5  // CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, cuda.h
-#define DEVICE_ATTRIBUTE_INTEGRATED        18 // CU_DEVICE_ATTRIBUTE_INTEGRATED, cuda.h
+#define MEMPOOL_ATTRIBUTE_RESERVED_CURRENT 5   // CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, cuda.h
+#define DEVICE_ATTRIBUTE_INTEGRATED        18  // CU_DEVICE_ATTRIBUTE_INTEGRATED, cuda.h
+#define DEVICE_ATTRIBUTE_VMM               102 // CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED
 
 // Subject of a thread's queries.
 typedef struct {
@@ -114,6 +116,7 @@ static Bool ask(ThreadId tid, struct jm_queries *queries, Purpose purpose, UWord
         [ASK_RESERVED] = {names->reserved, {about, MEMPOOL_ATTRIBUTE_RESERVED_CURRENT, out}},
         [ASK_RANGE] = {names->range, {0, out, about}}, // (base or null, size, pointer)
         [ASK_INTEGRATED] = {names->attribute, {out, DEVICE_ATTRIBUTE_INTEGRATED}},
+        [ASK_VMM] = {names->attribute, {out, DEVICE_ATTRIBUTE_VMM}},
         // (free, total): the second query only provides room for the total
         [ASK_FREE] = {names->free, {out, second_out}},
         [ASK_FREE_NOW] = {names->free, {out, second_out}},
@@ -233,6 +236,10 @@ static void use_answer(ThreadId tid, struct jm_queries *queries)
         break;
     case ASK_INTEGRATED:
         jm_memory_model_set(!(UInt)out);
+        ask(tid, queries, ASK_VMM, 0);
+        break;
+    case ASK_VMM:
+        jm_trace_manifest("cuda-vmm", (UInt)out ? "yes" : "no");
         break;
     case ASK_FREE:
         jm_exhaustion_figure(tid, "device-free", out);

@@ -14,7 +14,7 @@ from jmassif.attribution.names import Names
 from jmassif.cli.report import writer
 from jmassif.reader.tokens import TraceError
 from jmassif.render.failures import out_of_memory, reason
-from jmassif.render.summary import findings
+from jmassif.render.summary import action, findings
 from jmassif.render.view import View
 from jmassif.units import size
 from tests.reporter.commands import jm_print, validator
@@ -261,6 +261,16 @@ def test_fragmentation_is_cured_by_pages_or_by_not_splitting() -> None:
         ({"pytorch": "2.0.1"}, ["max-split-size"]),
         ({"env.PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:True"}, ["max-split-size"]),
         ({"env.PYTORCH_CUDA_ALLOC_CONF": "max_split_size_mb:512"}, ["expandable-segments"]),
+        ({"pytorch": "2.10.0", "env.PYTORCH_ALLOC_CONF": "expandable_segments:True"}, ["max-split-size"]),
+        ({"pytorch": "2.10.0", "env.PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:True"}, ["max-split-size"]),
+        ({"pytorch": "2.10.0", "env.PYTORCH_ALLOC_CONF": "max_split_size_mb:512"}, ["expandable-segments"]),
+        # 2.9 reads the new variable, but not for the allocator of CUDA.
+        (
+            {"pytorch": "2.9.1", "env.PYTORCH_ALLOC_CONF": "expandable_segments:True"},
+            ["expandable-segments", "max-split-size"],
+        ),
+        ({"cuda-vmm": "no"}, ["max-split-size"]),
+        ({"cuda-vmm": "yes"}, ["expandable-segments", "max-split-size"]),
     ],
 )
 def test_what_is_set_already_or_too_new_is_not_proposed(manifest: Dict[str, str], expected: List[str]) -> None:
@@ -269,6 +279,23 @@ def test_what_is_set_already_or_too_new_is_not_proposed(manifest: Dict[str, str]
         run.trace.manifest(key, value)
     run.fails(300 * MIB, **on_board(0))
     assert remedies(run) == expected
+
+
+@pytest.mark.parametrize(
+    "pytorch, variable",
+    [("2.1.0", "PYTORCH_CUDA_ALLOC_CONF"), ("2.9.1", "PYTORCH_CUDA_ALLOC_CONF"), ("2.10.0a0+git", "PYTORCH_ALLOC_CONF")],
+)
+@pytest.mark.parametrize("memory, advice", [("unified", ". Try "), ("discrete", "; ")])
+def test_advice_names_the_variable_of_the_release_and_is_a_trial_on_a_board(
+    pytorch: str, variable: str, memory: str, advice: str
+) -> None:
+    run = fragmented(pytorch=pytorch, memory=memory)
+    run.fails(300 * MIB, **on_board(0))
+    incident = run.only()
+    pages, split = (action(hint, True, incident) for hint in incident.hints)
+    assert f"whole pages{advice}{variable}=expandable_segments:True" in pages
+    assert ("cuMemCreate fails" in pages) == (memory == "unified")
+    assert split.startswith(f"{variable}=max_split_size_mb:64")
 
 
 def test_pages_that_are_not_whole_do_not_count() -> None:

@@ -155,6 +155,12 @@ def test_the_device_says_whether_it_shares_the_hosts_memory(
     assert f"Memory:      {memory}" in report
 
 
+@pytest.mark.parametrize("env, answer", [({}, "yes"), ({"JMSIM_NO_VMM": "1"}, "no")])
+def test_the_device_says_whether_it_has_virtual_memory_management(sim: Path, env: Dict[str, str], answer: str) -> None:
+    for program in ("cuda_driver", "cuda_static"):
+        assert run_sim(sim, program, env=env).profile.manifest["cuda-vmm"] == answer
+
+
 FROM_CACHE = """
 #include <stddef.h>
 int cudaMallocAsync(void **, size_t, void *), cudaFreeAsync(void *, void *), cudaDeviceSynchronize(void);

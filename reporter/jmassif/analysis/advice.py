@@ -11,7 +11,7 @@ from typing import Dict, List, NamedTuple, Optional
 from jmassif.analysis.aggregate import Ledger
 from jmassif.analysis.device_memory import Layout, layout_at, layouts
 from jmassif.analysis.moments import Moment, main_peak
-from jmassif.analysis.oom import Hint, can_expand_segments, lazy_loading_is_off, line_of, position_of, whole_pages
+from jmassif.analysis.oom import Hint, expand_segments, lazy_loading_is_off, line_of, position_of, whole_pages
 from jmassif.attribution.names import Names
 from jmassif.model.run import Profile
 from jmassif.model.run_info import is_pytorch
@@ -77,11 +77,11 @@ def hints_at(run: Profile, names: Names, at: Moment, table: Ledger) -> List[Hint
     position = position_of(run, at, main_peak(run)) if _is_worth(cached, whole) else 0
     layout = layout_at(run, position) if position else Layout([], 0)
     if position and layout.is_placed(run.accounts, at.composition):
-        pages = whole_pages(layout) if is_pytorch(run) and can_expand_segments(run) else 0
+        pages = whole_pages(layout) if is_pytorch(run) else 0
         if _is_worth(layout.fragmentation.returnable, whole):
             found.append(_emptied_before(run, names, position, layout))
         elif _is_worth(pages, whole):
-            found.append(Hint("expandable-segments", pages))
+            found += expand_segments(run, pages)
     module = sum(owner.bytes for owner in table.owners if owner.name == "module")
     if _is_worth(module, table.total.bytes) and lazy_loading_is_off(run):
         found.append(Hint("lazy-loading", module))

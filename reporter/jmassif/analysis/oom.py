@@ -49,6 +49,8 @@ class Hint(NamedTuple):
     bytes: int
     line: str = ""  # to act at or before; safe to show
     setting: int = 0  # bytes of max_split_size; of a smaller batch per mille of the one that failed
+    variable: str = ""  # of the environment, for the setting
+    is_trial: bool = False  # it may fail on this machine
     # Least bytes in use at some time before the line first allocated: the peak is no lower. 0: unknown.
     held_before: int = 0
 
@@ -215,15 +217,27 @@ def at_least(version: str, *least: int) -> bool:
     return len(numbers) == len(least) and numbers >= list(least)
 
 
-def _allocator_config(run: Profile) -> str:
-    return run.manifest.get("env.PYTORCH_CUDA_ALLOC_CONF", "")
+# PyTorch's variables for its allocator. 2.9 knows the new one too, but leaves the allocator of CUDA at its defaults.
+_VARIABLE, _OLD_VARIABLE = "PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF"
 
 
-def can_expand_segments(run: Profile) -> bool:
-    """True if PyTorch's expandable segments were off, in a release that may have them."""
+def _allocator_config(run: Profile) -> Tuple[str, str]:
+    """The variable that a setting belongs into, and the settings in force."""
+    new, old = (run.manifest.get(f"env.{name}", "") for name in (_VARIABLE, _OLD_VARIABLE))
     version = run.manifest.get("pytorch", "")
-    is_on = "expandable_segments:True" in _allocator_config(run)
-    return not is_on and (not version or at_least(version, 2, 1))
+    if not version:
+        return _VARIABLE if new else _OLD_VARIABLE, f"{new},{old}"
+    return (_VARIABLE, new or old) if at_least(version, 2, 10) else (_OLD_VARIABLE, old)
+
+
+def expand_segments(run: Profile, pages: int) -> List[Hint]:
+    """The hint on PyTorch's expandable segments, if they were off and both release and device may have them."""
+    version = run.manifest.get("pytorch", "")
+    variable, settings = _allocator_config(run)
+    is_missing = run.manifest.get("cuda-vmm") == "no" or (version and not at_least(version, 2, 1))
+    if is_missing or "expandable_segments:True" in settings:
+        return []
+    return [Hint("expandable-segments", pages, variable=variable, is_trial=not run.is_discrete)]
 
 
 def whole_pages(layout: Layout) -> int:
@@ -265,11 +279,12 @@ def _hints(run: Profile, account: int, s: Situation, layout: Layout, verdict: st
     hints: List[Hint] = []
     if verdict == FRAGMENTATION and is_pytorch(run):
         pages = whole_pages(layout)
-        if can_expand_segments(run) and pages >= needed:
-            hints.append(Hint("expandable-segments", pages))
-        split = _split_that_helps(layout, needed) if "max_split_size_mb" not in _allocator_config(run) else None
+        if pages >= needed:
+            hints += expand_segments(run, pages)
+        variable, settings = _allocator_config(run)
+        split = _split_that_helps(layout, needed) if "max_split_size_mb" not in settings else None
         if split:
-            hints.append(Hint("max-split-size", needed, setting=split))
+            hints.append(Hint("max-split-size", needed, setting=split, variable=variable))
     if verdict == CACHE_BOUND and s.returnable and is_pytorch(run):
         hints.append(Hint("empty-cache", s.returnable))
     if verdict in (REFUSED, TOO_LARGE, LIMIT, UNKNOWN):

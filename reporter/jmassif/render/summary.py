@@ -203,12 +203,13 @@ def action(hint: Hint, is_pytorch: bool, failure: Optional[Incident] = None, pea
     then = "" if failure else f"; {_peak_then(hint, peak)}"
     emptying = "torch.cuda.empty_cache()" if is_pytorch else "Emptying the cache"
     before = f" before {hint.line}" if hint.line else ""
+    trial = "; on some boards cuMemCreate fails although memory is free, on others it" if hint.is_trial else ""
     lacking = f", {size(failure.situation.missing)} was missing" if failure and failure.situation.missing else ""
     return {
         "empty-cache": f"{emptying}{before} returns {n_bytes} {of}, in empty segments{then}.",
-        "expandable-segments": f"{n_bytes} of the holes are whole pages;"
-        " PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True (PyTorch 2.1 and later) can return them.",
-        "max-split-size": f"PYTORCH_CUDA_ALLOC_CONF=max_split_size_mb:{mib}: keeps blocks up to {mib} MiB out of the large"
+        "expandable-segments": f"{n_bytes} of the holes are whole pages{'. Try' if hint.is_trial else ';'}"
+        f" {hint.variable}=expandable_segments:True (PyTorch 2.1 and later){trial} can return them.",
+        "max-split-size": f"{hint.variable}=max_split_size_mb:{mib}: keeps blocks up to {mib} MiB out of the large"
         " segments, which then can be returned.",
         "trim-pools": f"cudaMemPoolTrimTo, or a lower release threshold: pools hold {n_bytes} unused.",
         "smaller-workspace": "A smaller workspace (CUBLAS_WORKSPACE_CONFIG, torch.backends.cudnn.benchmark): workspaces hold"
