@@ -172,6 +172,17 @@ def test_a_simulated_boards_releases_are_named(sim: Path) -> None:
     assert all(words in found.text for words in ("JetPack 4.6.1", "L4T 32.7.1", "CUDA 10.2", "cuDNN 8.2.1"))
 
 
+@pytest.mark.parametrize("board", ["Orin", "Thor"])
+def test_jetpack_7_2_is_named_and_what_is_unverified_is_said(sim: Path, board: str) -> None:
+    found = only(checks.check_board(Machine(str(sim / "jetpack-7.2" / board))))
+    assert found == (
+        OK,
+        f"NVIDIA Jetson AGX {board} Developer Kit, JetPack 7.2, L4T 39.2.0, CUDA 13.2.0-1, cuDNN 9.20.0-1,"
+        " TensorRT 10.16.0-1+cuda13.2; its drivers are decoded as those of 36 (nvgpu) and 38 (nvmap, openrm), unverified",
+        "",
+    )
+
+
 def test_a_release_that_nobody_knows_yet(tmp_path: Path) -> None:
     assert not checks.check_board(Machine(str(tmp_path)))
     status = "Package: libcudnn8\nStatus: deinstall ok config-files\nVersion: 8.0\n\n"

@@ -283,7 +283,11 @@ def test_what_is_set_already_or_too_new_is_not_proposed(manifest: Dict[str, str]
 
 @pytest.mark.parametrize(
     "pytorch, variable",
-    [("2.1.0", "PYTORCH_CUDA_ALLOC_CONF"), ("2.9.1", "PYTORCH_CUDA_ALLOC_CONF"), ("2.10.0a0+git", "PYTORCH_ALLOC_CONF")],
+    [
+        ("2.1.0", "PYTORCH_CUDA_ALLOC_CONF"),
+        ("2.9.1", "PYTORCH_CUDA_ALLOC_CONF"),
+        ("2.10.0a0+git", "PYTORCH_ALLOC_CONF"),
+    ],
 )
 @pytest.mark.parametrize("memory, advice", [("unified", ". Try "), ("discrete", "; ")])
 def test_advice_names_the_variable_of_the_release_and_is_a_trial_on_a_board(

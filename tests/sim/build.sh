@@ -159,14 +159,24 @@ versioned() { # FILE SONAME ARGUMENTS...
     ln -sf "$file" "$at/$soname"
 }
 
+# The files that describe a board, for --board-root.
+describe() { # DIRECTORY JETPACK MODEL L4T REVISION
+    mkdir -p "$1/etc" "$1/proc/device-tree" "$1/var/lib/dpkg"
+    echo "# R$4 (release), REVISION: $5, GCID: 0, BOARD: simulated" >"$1/etc/nv_tegra_release"
+    printf '%s' "$3" >"$1/proc/device-tree/model"
+    grep -v '^#' "$here/jetpacks/$2.packages" | while read -r package version; do
+        printf 'Package: %s\nStatus: install ok installed\nVersion: %s\n\n' "$package" "$version"
+    done >"$1/var/lib/dpkg/status"
+}
+
+# JetPack 7.2 is for two boards, with one root file system.
+for board in Orin Thor; do
+    describe "$out/jetpack-7.2/$board" 7.2 "NVIDIA Jetson AGX $board Developer Kit" 39 2.0
+done
+
 while read -r release board l4t revision runtime_version cudart cudart_soname cublas cublas_soname cudnn; do
     at="$out/jetpack-$release"
-    mkdir -p "$at/root/etc" "$at/root/proc/device-tree" "$at/root/var/lib/dpkg"
-    echo "# R$l4t (release), REVISION: $revision, GCID: 0, BOARD: simulated" >"$at/root/etc/nv_tegra_release"
-    printf 'Simulated Jetson %s' "$board" >"$at/root/proc/device-tree/model"
-    grep -v '^#' "$here/jetpacks/$release.packages" | while read -r package version; do
-        printf 'Package: %s\nStatus: install ok installed\nVersion: %s\n\n' "$package" "$version"
-    done >"$at/root/var/lib/dpkg/status"
+    describe "$at/root" "$release" "Simulated Jetson $board" "$l4t" "$revision"
 
     costs=()
     if [ -e "$here/jetpacks/$release.h" ]; then costs=(-DJMSIM_COSTS="\"jetpacks/$release.h\""); fi

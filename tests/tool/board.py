@@ -94,7 +94,7 @@ def committed(profile: Profile, composition: LiveBytesByAccount, release: str) -
     """What the ledger has of the kernel's memory. Above RM, pinned memory is the program's own and managed memory is
     addresses; on Tegra both are buffers."""
     held = by_kind(profile, composition)
-    kinds = COMMITTED + (("pinned", "managed") if release in TEGRA else ())
+    kinds = COMMITTED + (("pinned", "managed") if release not in RM else ())
     return sum(held.get(kind, 0) for kind in kinds)
 
 

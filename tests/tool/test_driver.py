@@ -18,6 +18,7 @@ from tests.tool.test_cuda_lifetimes import STORIES
 ALL = (("cuda_driver",),) + tuple(("cuda_lifetime", story) for story in STORIES)
 RICH = (("cuda_driver",), ("cuda_lifetime", "vmm_two_mappings"), ("cuda_lifetime", "device_reset"))
 RUNS = [(release, run) for release in board.RELEASES for run in (ALL if release in ("r35", "rm580") else RICH)]
+RUNS += [("r39", run) for run in RICH]
 
 
 def compared(recording: Recording, release: str) -> List[Tuple[str, int, int]]:

@@ -10,6 +10,7 @@ from typing import Any, Dict, NamedTuple, Tuple
 
 import pytest
 
+from jmassif.model.run_info import fact
 from tests.harness import Recording, record
 from tests.records import records
 from tests.reporter.commands import Done, jm_diff, jmassif
@@ -195,6 +196,15 @@ def test_a_budget_notices_the_newer_release(pair: Pair) -> None:
 
 
 # ---- where the board's files are -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("board", ["Orin", "Thor"])
+def test_a_report_names_jetpack_7_2_on_both_boards(sim: Path, board: str) -> None:
+    recording = record(["true"], [f"--board-root={sim}/jetpack-7.2/{board}"])
+    head = f"NVIDIA Jetson AGX {board} Developer Kit, JetPack 7.2, L4T 39.2.0, "
+    assert head in " ".join(jmassif("report", "--all", recording.trace).out.split())
+    facts = [fact(recording.profile, key) for key in ("jetpack", "cuda", "cudnn", "tensorrt")]
+    assert facts == ["7.2", "13.2.0", "9.20.0", "10.16.0"]
 
 
 def test_board_root_is_where_the_boards_files_are(sim: Path) -> None:

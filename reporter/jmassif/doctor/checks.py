@@ -167,7 +167,8 @@ def check_python(machine: Machine) -> Verdict:
 
 # ---- the board ----
 
-_L4T = range(32, 39)  # releases with drivers that are decoded
+_L4T = range(32, 40)  # releases with drivers that are decoded
+_UNVERIFIED = {39: "36 (nvgpu) and 38 (nvmap, openrm)"}  # by the forms of these
 # Packages of each library, and the oldest and newest major version that the wrappers know.
 _LIBRARIES = {
     "CUDA": (r"cuda-cudart-\d+-\d+|cuda-runtime-\d+-\d+", 9, 13),
@@ -197,6 +198,8 @@ def check_board(machine: Machine) -> Optional[Verdict]:
     text = ", ".join(filter(None, words))
     if unknown:
         return Verdict(LOST, f"{text}: device memory of {', '.join(unknown)} may be missed")
+    if found and int(found[1]) in _UNVERIFIED:
+        text += f"; its drivers are decoded as those of {_UNVERIFIED[int(found[1])]}, unverified"
     return Verdict(OK, text) if text else None
 
 

@@ -96,7 +96,8 @@ def about(profile: Profile) -> List[Tuple[str, str]]:
         "discrete": "discrete: host and device are two pools, not to be added up",
     }
     start = known("{}", "start"), known("pid {}", "pid"), known("forked from {}", "forked-from")
-    board = known("{}", "board"), known("L4T {}", "l4t"), known("{}", "arch"), known("{} CPUs", "cpus")
+    release = jetpack(profile) and f"JetPack {jetpack(profile)}"
+    board = known("{}", "board"), release, known("L4T {}", "l4t"), known("{}", "arch"), known("{} CPUs", "cpus")
     duration = moment(profile.last_time, profile.time_unit) if profile.end or profile.timeline.time else ""
     ram = f"{_installed_memory(profile)} of memory" if profile.number("mem-total-bytes") is not None else ""
     software = known("Python {}", "python"), known("PyTorch {}", "pytorch")
@@ -187,7 +188,7 @@ def jetpack(profile: Profile) -> str:
 # NVIDIA's libraries: the soname, and a pattern of the manifest's keys.
 _LIBRARIES = {
     "cuda": ("libcudart", r"package\.cuda-cudart-\d+-\d+"),
-    "cudnn": ("libcudnn", r"package\.libcudnn\d+"),
+    "cudnn": ("libcudnn", r"package\.libcudnn\d+(?:-cuda-\d+)?"),
     "cublas": ("libcublas", r"package\.libcublas(?:-?\d+(?:-\d+)?)?"),
     "tensorrt": ("libnvinfer", r"package\.libnvinfer\d+"),
 }

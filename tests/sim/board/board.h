@@ -17,7 +17,8 @@
 
 #define PAGE_BYTES ((uint64_t)4096)
 
-enum release { R32, R35, R36, R38, RM535, RM580, N_RELEASES };
+/* R39 is an Orin with L4T 39: nvmap as of r38, nvgpu as of r36. A Thor with L4T 39 is taken for r38. */
+enum release { R32, R35, R36, R38, RM535, RM580, R39, N_RELEASES };
 extern enum release release;
 
 enum device {
@@ -148,7 +149,9 @@ uint64_t uvm_bytes_of(pid_t process);
 /* machine.c: the machine's memory as its kernel tells it */
 extern bool machine_is_board;
 void machine_knows(pid_t process);
+extern uint64_t machine_cma, machine_cached;                 /* bytes: the kernel's reserve, all free; the file cache */
 uint64_t machine_left(void);                                 /* for drivers to take */
+uint64_t machine_granted(void);                              /* by nvmap to one request */
 int machine_file(const struct call *call, const char *path); /* a descriptor of ours; negative: none of its files */
 
 /* notify.c */

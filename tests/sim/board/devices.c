@@ -11,9 +11,9 @@
 #define IGPU        "/dev/nvgpu/igpu0/"
 
 enum {
-    TEGRA = ON(R32) | ON(R35) | ON(R36) | ON(R38),
+    TEGRA = ON(R32) | ON(R35) | ON(R36) | ON(R38) | ON(R39),
     NVHOST = ON(R32) | ON(R35),
-    NVGPU = ON(R35) | ON(R36),
+    NVGPU = ON(R35) | ON(R36) | ON(R39),
     NVIDIA = ON(R38) | ON(RM535) | ON(RM580),
     EVERY = TEGRA | NVIDIA,
 };
@@ -116,8 +116,9 @@ static long run_command(struct call *call, const struct command *command)
 
 static const struct command *command_of(const struct command *commands, uint32_t number)
 {
+    enum release form = release != R39 ? release : commands == nvmap_commands ? R38 : R36;
     for (; commands->name; commands++)
-        if (commands->number[release] == number)
+        if (commands->number[form] == number)
             return commands;
     return NULL;
 }

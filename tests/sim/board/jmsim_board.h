@@ -24,7 +24,7 @@ struct jmsim_books {
     uint32_t n_mappings;      /* in GPU address spaces */
     uint32_t n_objects;       /* of the resource manager, clients included */
     uint32_t n_files;         /* open descriptions of devices; not buffers */
-    uint32_t release;         /* index in the order r32, r35, r36, r38, rm535, rm580 */
+    uint32_t release;         /* index in the order r32, r35, r36, r38, rm535, rm580, r39 */
 };
 
 #define JMSIM_BOARD_BOOKS _IOR('J', 0xb0, struct jmsim_books)

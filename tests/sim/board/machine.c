@@ -13,12 +13,12 @@
 #include "board.h"
 
 #define SYSTEM_BYTES ((uint64_t)560 << 20)
-#define CACHED_BYTES ((uint64_t)240 << 20)
 #define LARGEST_FREE ((uint64_t)4 << 20)
 
 enum { MAX_PROCESSES = 256 };
 
 bool machine_is_board;
+uint64_t machine_cma, machine_cached = (uint64_t)240 << 20;
 
 /* Those that have asked for a figure or opened a device. */
 static pid_t processes[MAX_PROCESSES];
@@ -50,6 +50,17 @@ uint64_t machine_left(void)
     return memory_bytes > used ? memory_bytes - used : 0;
 }
 
+/* Since L4T 36.4.7 a request is held against what is available, without the reserve and a thousandth
+ * (system_heap_free_mem of the public nvmap sources). */
+uint64_t machine_granted(void)
+{
+    if (!machine_cma)
+        return UINT64_MAX;
+    uint64_t left = machine_left();
+    left -= left < machine_cma ? left : machine_cma;
+    return (left - left / 1000) & ~(PAGE_BYTES - 1);
+}
+
 static void say(int fd, const char *format, ...) __attribute__((format(printf, 2, 3)));
 static void say(int fd, const char *format, ...)
 {
@@ -72,6 +83,8 @@ static void tell_meminfo(int fd, uint64_t available, uint64_t cached)
                  {"SReclaimable", 0},
                  {"SwapTotal", 0},
                  {"SwapFree", 0},
+                 {"CmaTotal", machine_cma},
+                 {"CmaFree", machine_cma},
                  /* L4T's kernels tell what their driver has given out. */
                  {"NvMapMemUsed", books.committed_bytes},
                  {"NvMapMemFree", available}};
@@ -108,7 +121,7 @@ int machine_file(const struct call *call, const char *path)
         machine_knows(client_process(call->tid));
         books_sweep();
         uint64_t available = machine_left();
-        FILES[i].tell(fd, available, available < CACHED_BYTES ? available : CACHED_BYTES);
+        FILES[i].tell(fd, available, available < machine_cached ? available : machine_cached);
         lseek(fd, 0, SEEK_SET);
         return fd;
     }

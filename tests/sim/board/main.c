@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Runs a command on a board whose driver memory is simulated:
  *
- *     jmsim-board --release=r32|r35|r36|r38|rm535|rm580 [--memory=BYTES [--machine]] [--newer] [--log FILE] -- COMMAND
- * [ARGUMENT…]
+ *     jmsim-board --release=r32|r35|r36|r38|r39|rm535|rm580 [--memory=BYTES [--machine [--cma=BYTES] [--cached=BYTES]]]
+ * [--newer]
+ *                 [--log FILE] -- COMMAND [ARGUMENT…]
  *
  * --newer: the drivers are newer than the release. They have ioctls, numbered from 0xe0 on, of which nobody knows.
  *
@@ -25,13 +26,14 @@
 
 enum { USAGE = 2, UNAVAILABLE = 77, NOT_FOUND = 127 };
 
-static const char *const RELEASES[N_RELEASES] = {"r32", "r35", "r36", "r38", "rm535", "rm580"};
+static const char *const RELEASES[N_RELEASES] = {"r32", "r35", "r36", "r38", "rm535", "rm580", "r39"};
 enum release release = N_RELEASES;
 
 static void usage(void)
 {
-    fprintf(stderr, "usage: jmsim-board --release=r32|r35|r36|r38|rm535|rm580 [--memory=BYTES [--machine]] [--newer] "
-                    "[--log FILE] -- COMMAND…\n");
+    fprintf(stderr,
+            "usage: jmsim-board --release=r32|r35|r36|r38|r39|rm535|rm580 [--memory=BYTES [--machine [--cma=BYTES] "
+            "[--cached=BYTES]]] [--newer] [--log FILE] -- COMMAND…\n");
     exit(USAGE);
 }
 
@@ -41,15 +43,24 @@ static void unavailable(const char *what, int error)
     exit(UNAVAILABLE);
 }
 
+static uint64_t bytes_of(const char *text)
+{
+    char *end;
+    uint64_t bytes = strtoull(text, &end, 0);
+    if (*end || end == text)
+        usage();
+    return bytes;
+}
+
 static void arguments_read(int argc, char **argv)
 {
     static const struct option OPTIONS[] = {
         {"release", required_argument, NULL, 'r'}, {"memory", required_argument, NULL, 'm'},
         {"machine", no_argument, NULL, 'M'},       {"newer", no_argument, NULL, 'n'},
-        {"log", required_argument, NULL, 'l'},     {NULL, 0, NULL, 0},
+        {"log", required_argument, NULL, 'l'},     {"cma", required_argument, NULL, 'c'},
+        {"cached", required_argument, NULL, 'k'},  {NULL, 0, NULL, 0},
     };
     int option;
-    char *end;
     while ((option = getopt_long(argc, argv, "+", OPTIONS, NULL)) != -1) {
         switch (option) {
         case 'r':
@@ -57,9 +68,13 @@ static void arguments_read(int argc, char **argv)
                 release++;
             break;
         case 'm':
-            memory_bytes = strtoull(optarg, &end, 0);
-            if (*end || end == optarg)
-                usage();
+            memory_bytes = bytes_of(optarg);
+            break;
+        case 'c':
+            machine_cma = bytes_of(optarg);
+            break;
+        case 'k':
+            machine_cached = bytes_of(optarg);
             break;
         case 'M':
             machine_is_board = true;

@@ -55,6 +55,12 @@ static uint64_t round_to(uint64_t bytes, uint64_t to)
     return (bytes + to - 1) / to * to;
 }
 
+/* Commands name a node of memory, and the GPU's carveout is huge pages of the caller's own. */
+static bool by_node(void)
+{
+    return release == R38 || release == R39;
+}
+
 static bool by_descriptor(void)
 {
     return release == R32;
@@ -297,7 +303,7 @@ static long allocate(struct call *call, uint32_t heaps, uint64_t va)
         return -EINVAL;
     if (buffer->allocated)
         return -EEXIST;
-    bool huge = heaps == HEAP_GPU && release == R38;
+    bool huge = heaps == HEAP_GPU && by_node();
     uint64_t bytes = buffer->bytes;
     if (heaps == HEAP_GPU) {
         if (release < R36 || (huge && va == 0))
@@ -306,7 +312,7 @@ static long allocate(struct call *call, uint32_t heaps, uint64_t va)
     }
     /* Huge pages are the caller's own. */
     uint64_t committed = huge ? 0 : bytes;
-    if (!books_take(&books.nvmap_bytes, committed))
+    if (committed > machine_granted() || !books_take(&books.nvmap_bytes, committed))
         return -ENOMEM;
     buffer->committed = committed;
     buffer->allocated = bytes;
@@ -321,7 +327,7 @@ static long allocate(struct call *call, uint32_t heaps, uint64_t va)
 
 static long act_alloc(struct call *call)
 {
-    return allocate(call, get32(call, 4), release == R38 ? get64(call, 24) : 0);
+    return allocate(call, get32(call, 4), by_node() ? get64(call, 24) : 0);
 }
 
 static long act_alloc_ivm(struct call *call)
@@ -452,7 +458,7 @@ static long act_query_heap(struct call *call)
     put64(call, 24, free_bytes());
     put64(call, 32, free_bytes());
     if (call->size >= 48)
-        put32(call, 40, heap == HEAP_GPU ? (uint32_t)(release == R38 ? HUGE_BYTES : GRANULE_BYTES) : 0);
+        put32(call, 40, heap == HEAP_GPU ? (uint32_t)(by_node() ? HUGE_BYTES : GRANULE_BYTES) : 0);
     return 0;
 }
 

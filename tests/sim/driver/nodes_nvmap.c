@@ -39,7 +39,12 @@ static const struct release {
     {"/dev/nvgpu/igpu0/ctrl", NULL, false, 0x40144e03, 0xc0404708, 0xc0184729, 0xc004470b, 0xc0684880, 0xc0204106},
 };
 
+/* L4T 39 on an Orin: nvgpu as of r36, and commands of nvmap that name a node of memory. */
+#define ALLOC_R39      0x40204e03
+#define QUERY_HEAP_R39 0x80304e6c
+
 static const struct release *release;
+static uint32_t alloc_call;
 static int nvmap = -1, ctrl = -1, space = -1;
 static unsigned n_exports;
 
@@ -62,6 +67,8 @@ static bool begin(void)
     ctrl = node_open(release->ctrl);
     uint64_t as[8] = {0};
     FIELD32(as, 0) = 64 << 10; /* large pages */
+    uint64_t query[6] = {HEAP_IOVMM};
+    alloc_call = nvmap >= 0 && ioctl(nvmap, QUERY_HEAP_R39, query) == 0 ? ALLOC_R39 : release->alloc;
     if (nvmap < 0 || ctrl < 0 || ioctl(ctrl, release->alloc_as, as) != 0)
         return false;
     space = (int)FIELD32(as, 4);
@@ -155,7 +162,7 @@ static bool allocate(struct object *buffer, size_t bytes)
     alloc[1] = HEAP_IOVMM;
     alloc[2] = CACHEABLE;
     alloc[3] = 4096;
-    if (ioctl(nvmap, release->alloc, alloc) != 0)
+    if (ioctl(nvmap, alloc_call, alloc) != 0)
         return false;
     if (release->register_buffer) {
         uint64_t registered[3] = {0};
