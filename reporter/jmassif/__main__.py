@@ -11,7 +11,7 @@ from jmassif.launcher import LaunchError, launcher, split_options
 options, script = split_options(sys.argv[1:])
 if script and script[0] not in COMMANDS and (script[0] in ("-m", "-c") or os.path.exists(script[0])):
     try:
-        words = launcher() + options + [sys.executable] + script
+        words = launcher(options) + options + [sys.executable] + script
     except LaunchError as error:
         warn(f"recording {error}")
         sys.exit(2)

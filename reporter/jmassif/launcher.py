@@ -4,7 +4,7 @@
 import os
 import shutil
 from pathlib import Path
-from typing import List, Optional, Tuple
+from typing import List, Optional, Sequence, Tuple
 
 
 class LaunchError(Exception):
@@ -33,19 +33,26 @@ def _recording_command() -> Optional[str]:
     return None
 
 
-def launcher() -> List[str]:
-    """The words before the recorder's options. $VALGRIND names another Valgrind, $VALGRIND_LIB another directory of tools.
+_CHOICES = ("--native", "--native=device", "--valgrind", "--auto")
+
+
+def launcher(options: Sequence[str] = ()) -> List[str]:
+    """The words before the recorder's options. $VALGRIND names another Valgrind, $VALGRIND_LIB another directory of tools;
+    neither counts where the options choose a recorder, which only the command jmassif can do.
 
     Raises LaunchError.
     """
-    asked = os.environ.get("VALGRIND")
+    is_chosen = not set(_CHOICES).isdisjoint(options)
+    asked = None if is_chosen else os.environ.get("VALGRIND")
     if not asked:
         own = _recording_command()
-        if own and not os.environ.get("VALGRIND_LIB"):
+        if own and (is_chosen or not os.environ.get("VALGRIND_LIB")):
             return [own]
         if _OF_WHEEL.exists():
             os.environ["JMASSIF_MODULES"] = str(_PACKAGE.parent)
             return ["/bin/sh", str(_OF_WHEEL)]
+        if is_chosen:
+            raise LaunchError("needs the command jmassif, which is not on PATH")
     valgrind = shutil.which(asked or "valgrind")
     if not valgrind:
         raise LaunchError("needs the recorder: neither jmassif nor valgrind is on PATH")

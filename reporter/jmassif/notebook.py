@@ -134,7 +134,7 @@ def frame(page: str, height: int) -> str:
 def _record(options: Namespace, recorder: List[str], cell: str, directory: Path) -> None:
     """Raises Problem, KeyboardInterrupt."""
     try:
-        words = launcher()
+        words = launcher(recorder)
     except LaunchError as error:
         raise Problem(f"%%jmassif {error}")
     script = directory / _SCRIPT

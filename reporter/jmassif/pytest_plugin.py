@@ -62,12 +62,13 @@ def _recorder(options: Any, trace: str) -> List[str]:
     """The words before the interpreter."""
     from jmassif.launcher import LaunchError, launcher
 
+    given = shlex.split(options.jmassif_options)
     try:
-        words = launcher()
+        words = launcher(given)
     except LaunchError as error:
         raise pytest.UsageError(f"--jmassif {error}")
     words += ["-q", "--pages=no", f"--jmassif-out-file={trace.replace('%', '%%')}"]
-    return words + shlex.split(options.jmassif_options)
+    return words + given
 
 
 def _environment() -> Dict[str, str]:

@@ -11,7 +11,7 @@ from typing import List, Mapping, Optional, Tuple
 
 import pytest
 
-from jmassif.launcher import launcher
+from jmassif.launcher import LaunchError, launcher
 from jmassif.pytest_plugin import Limit, LimitError, limit_of
 from jmassif.reader.builder import load_file
 from tests.harness import PYTHON, ROOT, Run, check_run, need_module, recorder_on_path, run
@@ -270,6 +270,14 @@ def test_a_jmassif_that_only_reports_is_passed_over(tmp_path: Path, monkeypatch:
     monkeypatch.setenv("PATH", f"{tmp_path}/wheel:{tmp_path}/recorder")
     monkeypatch.delenv("VALGRIND", raising=False)
     assert launcher() == [f"{tmp_path}/recorder/jmassif"]
+
+
+def test_only_the_command_chooses_a_recorder(tmp_path: Path, monkeypatch: "pytest.MonkeyPatch") -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("VALGRIND", "/bin/true")
+    assert launcher(["-q"]) == ["/bin/true", "--tool=jmassif"]
+    with pytest.raises(LaunchError, match="needs the command jmassif"):
+        launcher(["-q", "--native"])
 
 
 def test_without_the_option_marks_are_known_and_little_is_imported(tmp_path: Path) -> None:
