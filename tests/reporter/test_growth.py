@@ -11,7 +11,7 @@ from jmassif.analysis.summary import build_report, moment_of
 from jmassif.attribution.names import Names
 from jmassif.attribution.filters import parse_suppressions, suppress
 from jmassif.render.lines import write_lines
-from jmassif.render.summary import growth_text, growth_unknown
+from jmassif.render.summary import findings, growth_text, growth_unknown
 from jmassif.render.view import View
 from tests.reporter.traces import Trace
 
@@ -273,9 +273,41 @@ def in_blocks(kind: str, blocks: int, steady: int = 0) -> str:
 
 
 def test_a_slope_is_told_by_blocks_since_seconds_under_valgrind_are_not_the_programs() -> None:
-    assert (
-        in_blocks("heap", 40) == "Leak: grows in 40 blocks of about 512 KiB at b.py:7 (<module>); 20.0 MiB at the end."
+    assert in_blocks("heap", 40) == "Leak: grows in 40 blocks at b.py:7 (<module>); 20.0 MiB at the end."
+
+
+@pytest.mark.parametrize(
+    "sizes, words",
+    [
+        ([MIB] * 20, "20 blocks of about 1.00 MiB"),
+        ([4096] * 10 + [2 * MIB - 4096] * 10, "20 blocks of up to 2.00 MiB"),
+    ],
+)
+def test_a_mean_size_is_said_only_of_blocks_of_nearly_that_size(sizes: List[int], words: str) -> None:
+    trace = Trace()
+    account = trace.account("heap", "app", ["add (a.cc:6)", "main (a.cc:9)"])
+    for step, n_bytes in enumerate(sizes, 1):
+        trace.block(100 * step, 0x1000 * step, n_bytes, account)
+        trace.snapshot(100 * step, "time", {account: (sum(sizes[:step]), step, 0, step)})
+    profile = trace.load()
+    assert f"grows in {words} at add (a.cc:6)" in growth_text(grown(trace), profile.time_unit)
+
+
+def test_memory_that_destructors_free_is_not_said_to_be_held_at_the_end() -> None:
+    trace = Trace(time_unit="ms")
+    store, lost = (
+        trace.account("heap", "app", [place, "main (a.cc:9)"]) for place in ("add (a.cc:6)", "lost (a.cc:7)")
     )
+    for step in range(1, 21):
+        trace.snapshot(100 * step, "time", {store: (step * MIB, step, 0, step), lost: (2 * MIB, 1, 0, 1)})
+    trace.snapshot(2100, "exit", {store: (0, 0, 0, 20)})
+    trace.lines.append("Z 2100 exit 0")
+    profile = trace.load()
+    said = [each.text for each in findings(build_report(profile, moment_of(profile, Names(profile), None)))]
+    assert said == [
+        "Leak: grows in 20 blocks at add (a.cc:6), from main (a.cc:9); 20.0 MiB at 2.00 s, all of it freed at the end.",
+        "Not freed at exit: 2.00 MiB in 1 block, at lost (a.cc:7).",
+    ]
 
 
 def test_blocks_and_their_size_make_up_the_bytes_that_are_told() -> None:

@@ -324,6 +324,24 @@ def test_of_a_board_it_says_how_full_it_was() -> None:
     assert found.text.endswith("and the board was at most 50 % full.")
 
 
+@pytest.mark.parametrize(
+    "sonames, heap, said",
+    [
+        (["", "libc.so.6"], "yes", "Nothing stands out: no allocation failed, and no leak was found."),
+        (["", "libc.so.6"], "no", "and no leak was found beside the heap, which was not recorded."),
+        ([""], "yes", "The heap was not seen, since the program is linked statically:"),
+    ],
+)
+def test_of_a_heap_that_was_not_seen_nothing_is_claimed(sonames: List[str], heap: str, said: str) -> None:
+    trace = quiet(9, recorder="valgrind")
+    trace.manifest("option.heap", heap)
+    trace.lines += [f"L 0 {1 + n << 20:x} 4096 {trace.string(name)} /a/{n}" for n, name in enumerate(sonames)]
+    trace.lines.append(trace.lines.pop(trace.lines.index("Z 9 exit 0")))
+    report = of(trace)
+    (text,) = [each.text for each in findings(report)] + [each.text for each in remarks(report)]
+    assert said in text
+
+
 @pytest.mark.parametrize("how", ["exit 1", "signal 11"])
 def test_of_a_run_that_ended_badly_nothing_is_praised(how: str) -> None:
     trace = quiet(9)

@@ -18,6 +18,7 @@ from jmassif.attribution.names import Names
 from jmassif.attribution.views import naming
 from jmassif.model.records import DRIVER_KINDS, GROUPS, KINDS, OTHER, ROLES, LiveBytesByAccount, side_of
 from jmassif.model.run import Profile
+from jmassif.model.run_info import unseen_heap
 from jmassif.units import Allowance, QuantityError, parse_allowance, parse_number, parse_size
 
 
@@ -104,7 +105,7 @@ class Note(NamedTuple):
     """A remark on a verdict."""
 
     # "two-pools": the value adds up both pools of a discrete GPU; "no-library": no library of that name was loaded;
-    # "growth-unknown"; "no-growth": no line grew for a third of the run; "held": `bytes` of `name` were allocated at exit.
+    # "growth-unknown"; "no-growth": no line grew for a third of the run; "heap": `name`, why the trace lacks it; "held": `bytes` of `name` were allocated at exit.
     key: str
     name: str = ""
     bytes: int = 0
@@ -150,7 +151,8 @@ class Meter:
         if name in counts or name.startswith(_FAILURES):
             return Value(counts.get(name, 0), name == "allocated" or name.endswith("-bytes"))
         if _is_growth(name):
-            return self._growth_of(name)
+            value = self._growth_of(name)
+            return value._replace(notes=[*self._unseen, *value.notes])
         moment, what = self._split(name)
         if what in _BALANCE and what not in self.owners and moment != _LEAK:
             made = balance_at(self.profile, select(self.profile, moment))
@@ -159,6 +161,11 @@ class Meter:
             return Value(_BALANCE[what](made))
         held, notes = self._held(name, moment, what)
         return Value(sum(held.values()), True, notes, lambda: by_place(self.profile, self._names, held))
+
+    @property
+    def _unseen(self) -> List[Note]:
+        why = unseen_heap(self.profile)
+        return [Note("heap", why)] if why else []
 
     @property
     def growth(self) -> Growth:
@@ -211,7 +218,8 @@ class Meter:
 
         live = self._compositions[key].items()
         held = {account: n_bytes for account, (n_bytes, _) in live if counts(account) and chosen(account)}
-        return held, () if part else self._notes(what, sum(held.values()))
+        notes = () if part else self._notes(what, sum(held.values()))
+        return held, [*self._unseen, *notes] if moment == _LEAK and "device" not in (what, part) else notes
 
     def _notes(self, what: str, held: int) -> Sequence[Note]:
         device = self.profile.peaks.get("device")

@@ -33,7 +33,8 @@ from typing import Dict, Iterable, Iterator, List, NamedTuple, Optional, Sequenc
 
 from jmassif.analysis.aggregate import aggregate
 from jmassif.analysis.inherited import left_at
-from jmassif.analysis.moments import before_clean_up, last_before_the_fall
+from jmassif.analysis.moments import Moment, before_clean_up, last_before_the_fall
+from jmassif.analysis.sizes import recorded_sizes
 from jmassif.attribution.blame import Innermost
 from jmassif.attribution.names import Names
 from jmassif.attribution.packages import OWN
@@ -221,12 +222,15 @@ class Leak(NamedTuple):
     held: int  # bytes, at the end
     since: int  # time
     blocks: int  # that it held at the end; 0 where any of it are pages, which are no blocks of its own
+    largest_block: int  # bytes; 0: no block of it has a record
+    at_exit: int  # bytes: what destructors, or a script's last functions, have not freed
 
 
 class Growth(NamedTuple):
     lines: List[Leak]  # what grew most first
     step: str  # the name of the program's iterations; "": it has none, and time is all there is
     n_steps: int
+    end: int = 0  # time of the moment for which `held` is
     # Why nothing is known: "no-snapshot", "few-steps", "few-snapshots", "few-rises"; "": what is not in `lines` does not grow.
     unknown: str = ""
     n_found: int = 0  # of steps, snapshots or rises that count, where they are too few
@@ -391,18 +395,20 @@ def find_growth(profile: Profile, names: Names) -> Growth:
 
 def _find_growth(profile: Profile, names: Names) -> Growth:
     if not profile.snapshots:
-        return Growth([], "", 0, "no-snapshot")
-    end = last_before_the_fall(profile, before_return=True)
+        return Growth([], "", 0, unknown="no-snapshot")
+    end, last = last_before_the_fall(profile, before_return=True), before_clean_up(profile)
+    at = profile.snapshots[end].time
     is_import = importing(profile, names)
-    repeated = iterations(profile, profile.snapshots[end].time)
+    repeated = iterations(profile, at)
     samples, progress = _samples(profile, _started(profile, is_import, end), end, repeated)
     step, n_steps = (repeated.name, repeated.n) if repeated else ("", 0)
     if repeated and repeated.n < LEAST:
-        return Growth([], step, n_steps, "few-steps", repeated.n, LEAST)
+        return Growth([], step, n_steps, at, "few-steps", repeated.n, LEAST)
     least = LEAST if repeated and repeated.snapshots else _LEAST_SAMPLES
     if len(samples) < least:
-        return Growth([], step, n_steps, "few-snapshots", len(samples), least)
-    live = profile.composition(end)
+        return Growth([], step, n_steps, at, "few-snapshots", len(samples), least)
+    live, left = profile.composition(end), profile.composition(last)
+    sizes = lru_cache(maxsize=None)(lambda: recorded_sizes(profile, Moment("the end", at, live, end))[0])
     # Rises by sample, and the proven part of them.
     sums: Dict[_Line, List[int]] = defaultdict(lambda: [0] * (len(samples) + 1))
     proven: Dict[_Line, List[int]] = defaultdict(lambda: [0] * (len(samples) + 1))
@@ -443,6 +449,8 @@ def _find_growth(profile: Profile, names: Names) -> Growth:
                 held=sum(live[account][0] for account in accounts),
                 since=profile.snapshots[samples[begin]].time,
                 blocks=0 if has_pages else sum(live[account][1] for account in accounts),
+                largest_block=max((n for account in accounts for n in sizes().get(account, ())), default=0),
+                at_exit=sum(left.get(account, (0, 0))[0] for account in accounts),
             )
             if are_few and leak.grown < _LEAST_SHARE_OF_FEW * whole:
                 suspects.append((leak, len(rises)))
@@ -462,8 +470,8 @@ def _find_growth(profile: Profile, names: Names) -> Growth:
     leaks.update(leaking({line: accounts for line, accounts in accounts_of.items() if line not in leaks}))
     if suspects and not leaks:
         suspect, n_rises = max(suspects, key=lambda row: (row[0].grown, row[0].label))
-        return Growth([], step, n_steps, "few-rises", n_rises, _ENOUGH_RISES, suspect)
-    return Growth(sorted(leaks.values(), key=lambda leak: (-leak.grown, leak.label, leak.owner)), step, n_steps)
+        return Growth([], step, n_steps, at, "few-rises", n_rises, _ENOUGH_RISES, suspect)
+    return Growth(sorted(leaks.values(), key=lambda leak: (-leak.grown, leak.label, leak.owner)), step, n_steps, at)
 
 
 # ---- still allocated at exit -------------------------------------------------------------------

@@ -137,7 +137,7 @@ class _Sizes:
         return Histogram(sum(self.blocks.values()), sum(self.bytes.values()), self.by_mean, classes)
 
 
-def _recorded(profile: Profile, moment: Moment) -> Tuple[Dict[int, List[int]], Dict[int, List[int]]]:
+def recorded_sizes(profile: Profile, moment: Moment) -> Tuple[Dict[int, List[int]], Dict[int, List[int]]]:
     """The sizes of blocks that were live at the moment, and of all, by account.
 
     Of a peak only its time is known. Where an account's records are of that very time, they are those at which it holds what it held
@@ -201,7 +201,7 @@ class _Sums:
 
 def size_tables(run: Profile, names: Names, moment: Moment, most_lines: int = sys.maxsize) -> SizeTables:
     """Summed as the accounts go by: there may be hundreds of thousands of them. Further lines are one row."""
-    held, asked = _recorded(run, moment)
+    held, asked = recorded_sizes(run, moment)
     lifetime = run.lifetime()
     of_blocks = {kind for kind in KINDS if side_of(kind) and kind != "heap-overhead" and not run.is_sampled(kind)}
     found: Dict[Tuple[str, str], _Sums] = {}  # by owner and line

@@ -68,7 +68,13 @@ def _note(verdict: Verdict) -> str:
         "growth-unknown": f"unknown: {growth_unknown(verdict.growth)}" if verdict.growth else "",
         "no-growth": "none for a third of the run",
     }
-    return "; ".join(texts.get(each.key) or f"{each.name} is {size(each.bytes)}" for each in verdict.notes)
+    notes = (
+        f"the heap was {each.name}"
+        if each.key == "heap"
+        else texts.get(each.key) or f"{each.name} is {size(each.bytes)}"
+        for each in verdict.notes
+    )
+    return "; ".join(notes)
 
 
 def _rate(verdict: Verdict, culprit: Culprit) -> str:

@@ -58,7 +58,7 @@ def leaks(report: Report) -> Iterator[ReadyTable]:
         ("since", "time"),
     ]
     growing: List[Row] = [
-        [shown(leak.label), leak.owner, round(summary.slope(grown, leak, unit)), leak.grown, leak.held, leak.since]
+        [shown(leak.label), leak.owner, round(summary.slope(grown, leak, unit)), leak.grown, leak.at_exit, leak.since]
         for leak in grown.lines[:_MAX_PLACES]
     ]
     over = f"over {grown.n_steps:,} times {step}" if grown.n_steps else ""

@@ -78,6 +78,18 @@ def recorded(profile: Profile) -> str:
     return known.get(recorder(profile), "")
 
 
+STATIC = "not seen, since the program is linked statically"
+
+
+def unseen_heap(profile: Profile) -> str:
+    """STATIC, or "not recorded" by the user's choice; "" if the trace has the heap. Of a static program Valgrind, which
+    replaces malloc in libraries, has seen one object, without a name of its own."""
+    if profile.manifest.get("option.heap") == "no":
+        return "not recorded"
+    is_static = profile.objects and not any(each.soname for each in profile.objects)
+    return STATIC if is_static and recorder(profile) == "valgrind" else ""
+
+
 _NATIVE = (
     "native: it does not see raw system calls, nor an allocator that has other names than malloc's;"
     " of static programs that the program starts, it records nothing"

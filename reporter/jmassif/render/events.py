@@ -179,7 +179,7 @@ def growing(report: Report, view: View) -> Lines:
         (
             size(leak.grown),
             moment(leak.since, unit),
-            size(leak.held),
+            size(leak.at_exit),
             leak.owner,
             f"{leak.label}, {rate(found, leak, unit)}",
         )

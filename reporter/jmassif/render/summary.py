@@ -24,6 +24,9 @@ _NEARLY_FULL = 0.9
 # Share of the program: a smaller part is no finding.
 _LEAST_IMPORTED = 0.25
 _MAX_STEP = 30
+_NEARLY_EQUAL = 1.1  # the largest block to the mean
+# Share of the peak: what a program has not freed when it ends.
+_LEAST_NOT_FREED = 0.01
 
 
 def whole_percent(part: int, whole: int) -> str:
@@ -111,6 +114,8 @@ def remarks(report: Report) -> List[Remark]:
         left = f" and had {size(outcome.available)} available at the end" if outcome.available is not None else ""
         short = moment(outcome.short_at, unit)
         remark(ALARM, f"The machine ran short of memory at {short}{left}: probably killed for that.")
+    if run_info.unseen_heap(report.profile) == run_info.STATIC:
+        remark(WARNING, f"The heap was {run_info.STATIC}: only its pages are counted, and its leaks are unknown.")
     if outcome.truncation:
         remark(WARNING, f"The trace is cut off: {printable(outcome.truncation)}. This is what came before.")
     if outcome.stopped:
@@ -153,7 +158,7 @@ def filtered(report: Report) -> str:
 
 
 class Finding(NamedTuple):
-    key: str  # what it is about: the action of a hint, "growth", "imports", "inherited", "nothing"
+    key: str  # what it is about: the action of a hint, "growth", "imports", "not-freed", "inherited", "nothing"
     bytes: int  # that acting on it returns; 0: it has no action
     text: str
     to_do: str = ""  # the end of the text
@@ -238,9 +243,11 @@ def rate(growth: Growth, leak: Leak, time_unit: str) -> str:
     """ "by 4.00 KiB a step"; without iterations "in 40 blocks of 4.00 KiB": seconds under Valgrind are not the program's own."""
     if growth.step or not leak.blocks:
         return f"by {size(round(slope(growth, leak, time_unit)))} a {step_of(growth.step, time_unit)}"
-    return (
-        "in one block" if leak.blocks == 1 else f"in {leak.blocks:,} blocks of about {size(leak.held // leak.blocks)}"
-    )
+    if leak.blocks == 1:
+        return "in one block"
+    mean, largest = leak.held // leak.blocks, leak.largest_block
+    of = f" of about {size(mean)}" if largest <= _NEARLY_EQUAL * mean else f" of up to {size(largest)}"
+    return f"in {leak.blocks:,} blocks{of if largest else ''}"
 
 
 def growth_unknown(growth: Growth) -> str:
@@ -260,7 +267,9 @@ def growth_unknown(growth: Growth) -> str:
 
 def growth_text(grown: Growth, time_unit: str) -> str:
     first, others = grown.lines[0], grown.lines[1:]
-    text = f"Leak: grows {rate(grown, first, time_unit)} at {first.label}; {size(first.held)} at the end."
+    held, left = size(first.held), size(first.at_exit) if first.at_exit else "all of it freed"
+    then = f" at {moment(grown.end, time_unit)}, {left}" if left != held else ""
+    text = f"Leak: grows {rate(grown, first, time_unit)} at {first.label}; {held}{then} at the end."
     if others:
         text += f" {count(len(others), 'more line')} grew by {size(grown.grown - first.grown)}."
     return text
@@ -298,6 +307,36 @@ def inherited_text(own: Inherited, time_unit: str) -> str:
     return text
 
 
+class _NotFreed(NamedTuple):
+    """What a program without an interpreter still held at its exit, where no line is said to grow."""
+
+    bytes: int
+    blocks: int
+    label: str  # the largest place
+    of_label: int  # bytes
+
+
+def _not_freed(report: Report) -> Optional[_NotFreed]:
+    leaks, growth = report.leaks, report.growth
+    ended_well = (report.outcome.end, report.outcome.code) == ("exit", 0)
+    if leaks is None or growth is None or not leaks.is_at_exit or not ended_well or report.run.has_python:
+        return None
+    growing = {report.names.frame(leak.frame) for leak in growth.lines}
+    places = [place for place in leaks.places if place.label not in growing]
+    sums = sum(place.bytes for place in places), sum(place.blocks for place in places)
+    return _NotFreed(*sums, places[0].label, places[0].bytes) if sums[0] else None
+
+
+def _not_freed_text(report: Report) -> str:
+    """ "" if it is little."""
+    found = _not_freed(report)
+    if found is None or found.bytes < _LEAST_NOT_FREED * report.peak.bytes or run_info.unseen_heap(report.profile):
+        return ""
+    most = "" if found.of_label == found.bytes else f"{size(found.of_label)} of it "
+    blocks = f" in {count(found.blocks, 'block')}" if found.blocks else ""
+    return f"Not freed at exit: {size(found.bytes)}{blocks}, {most}at {found.label}."
+
+
 _OUT_OF_MEMORY = 2  # CUDA's error
 
 
@@ -315,8 +354,12 @@ def _nothing(report: Report, is_all: bool) -> str:
     if any(remark.severity != NOTE for remark in remarks(report)):
         return ""
     facts = ["no allocation failed"] * (not _has_failed(report.profile))
+    left, unseen = _not_freed(report), run_info.unseen_heap(report.profile)
     if not growth.unknown:
-        facts.append("no leak was found")
+        beside = f" beside the heap, which was {unseen}" if unseen else ""
+        facts.append(f"no leak was found{beside}" if left is None else f"no line kept growing{beside}")
+    if left is not None and not _not_freed_text(report):
+        facts.append(f"{size(left.bytes)} was not freed at exit")
     if pool is not None and pool.key == "machine" and pool.used and report.run.is_board:
         facts.append(f"the board was at most {whole_percent(pool.used, pool.capacity)} full")
     if not facts:
@@ -339,6 +382,9 @@ def findings(report: Report) -> List[Finding]:
         found.append(Finding("growth", grown.grown, growth_text(grown, report.run.time_unit)))
     if report.failure is None and imports:
         found.append(Finding("imports", 0, imports))
+    left = _not_freed_text(report)
+    if left:
+        found.append(Finding("not-freed", 0, left))
     found.sort(key=lambda finding: -finding.bytes)
     if report.inherited is not None:
         found.insert(0, Finding("inherited", 0, inherited_text(report.inherited, report.run.time_unit)))
