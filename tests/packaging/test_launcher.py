@@ -226,6 +226,7 @@ def test_help_fits_a_screen_and_names_each_subcommand(tmp_path: Path) -> None:
     names = [line.split()[0] for line in lines if re.match("  [a-z]+  +[a-z]", line)]
     subcommands = "run report export diff check top serve fleet doctor vgdb"
     assert names == subcommands.split() and sum(line.startswith("  jmassif ") for line in lines) == 2
+    assert all("Valgrind only" in line for line in lines if "vgdb" in line)
     nothing = start(command, cwd=tmp_path)
     assert (nothing.returncode, nothing.stdout, nothing.stderr.splitlines()) == (2, "", lines)
     assert start(command, "--version", cwd=tmp_path).stdout == "jmassif 9.9, Valgrind 8.8\n"
