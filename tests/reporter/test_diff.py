@@ -173,6 +173,21 @@ def test_text(old: Path, new: Path) -> None:
     ]
 
 
+@pytest.mark.parametrize("function, row", [("step", ["10.0 MiB", "30.0 MiB"]), ("other", ["10.0 MiB", "-"])])
+def test_lines_of_a_renamed_script_are_compared(tmp_path: Path, function: str, row: List[str]) -> None:
+    for name, n_mib, inner in (("train.py", 10, "step"), ("train2.py", 30, function)):
+        trace = Trace(command=f"/usr/bin/python3 {name} --all")
+        account = trace.account("heap", "data", [f"py {inner} (/a/{name}:8)"])
+        trace.snapshot(1, "exit", {account: (n_mib << 20, 1)}, {"total": (1, {})})
+        trace.lines.append("Z 1 exit 0")
+        trace.save(tmp_path, name)
+    done = jm_diff("--by=python-line", tmp_path / "train.py", tmp_path / "train2.py")
+    line = next(line for line in done.out.splitlines() if line.lstrip().startswith("train.py:8"))
+    assert [word for word in row if word in line] == row, done.out
+    is_renamed = "train2.py is compared as train.py" in done.err
+    assert is_renamed == (function == "step") and len(done.err.splitlines()) == 1
+
+
 def test_pools_of_a_discrete_gpu_are_not_added_up(tmp_path: Path) -> None:
     traces = [held(n, "8", 77000, "discrete").save(tmp_path, str(n)) for n in (1000, 3000)]
     out = diff("--by=owner", *traces).out

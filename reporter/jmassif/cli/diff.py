@@ -3,10 +3,11 @@
 
 import argparse
 import os
-from typing import Dict, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Dict, List, NamedTuple, Optional, Sequence, Set, Tuple
 
 from jmassif.analysis.compare import SCOPE, VIEWS, Column, Difference, Run, Stacks, compare, measure
 from jmassif.analysis.moments import SelectionError
+from jmassif.attribution.blame import base_name
 from jmassif.attribution.redact import anonymize
 from jmassif.attribution.views import WITHOUT_THREADS
 from jmassif.cli import common
@@ -14,6 +15,7 @@ from jmassif.cli.common import Parser, Problem
 from jmassif.cli.options import checked, is_trace, non_empty, views
 from jmassif.cli.terminal import Working
 from jmassif.model.run import Profile
+from jmassif.model.run_info import short_command
 from jmassif.render.view import FormatError
 from jmassif.units import QuantityError, count, parse_bytes, printable
 
@@ -88,6 +90,36 @@ def _process(profile: Profile) -> _Process:
     return _Process((host, manifest.get("pid", "?")), (host, parent), start, start + last)
 
 
+class _Script(NamedTuple):
+    name: str  # safe to show
+    functions: Set[str]
+    files: Set[str]  # names of all Python files
+
+
+def _script(profile: Profile) -> _Script:
+    name = short_command(profile.manifest.get("command", "")).partition(" ")[0]
+    frames = [profile.frame(id_) for id_ in profile.python_frames]
+    functions = {frame.function for frame in frames if base_name(frame.file) == name}
+    return _Script(name, functions, {base_name(frame.file) for frame in frames})
+
+
+def _match_script(old: _Script, profile: Profile) -> None:
+    """Give a renamed script the name of the first run's: names of lines and stacks have that of their file.
+
+    It was renamed if neither run has the other's script, and half of the functions are common.
+    """
+    new = _script(profile)
+    if new.name in old.files or old.name in new.files or not old.functions or not new.functions:
+        return
+    if 2 * len(old.functions & new.functions) < min(len(old.functions), len(new.functions)):
+        common.warn(f"{old.name} and {new.name} have few functions in common: their lines are not compared")
+        return
+    for id_, text in profile.strings.items():
+        if base_name(text) == new.name:
+            profile.strings[id_] = text[: -len(new.name)] + old.name
+    common.warn(f"{new.name} is compared as {old.name}: a renamed script, with functions of the same names")
+
+
 # More runs have no line named: each line of each of them takes a quarter of the time, and memory.
 _MOST_WITH_LINES = 100
 
@@ -100,12 +132,17 @@ class _Reader(NamedTuple):
     stacks: Optional[Stacks]
     is_anonymous: bool
     files: List[str]
+    first: List[_Script]  # none or one
 
     def _read(self, name: str) -> Tuple[_Process, Run]:
         self.files.append(name)
         profile = common.read(name, "comparing what came before")
         if "thread" in self.views and not profile.has_threads:
             raise Problem(f"{name}: {WITHOUT_THREADS}")
+        if self.first:
+            _match_script(self.first[0], profile)
+        else:
+            self.first.append(_script(profile))
         shown, with_lines = name, len(self.files) <= _MOST_WITH_LINES
         if self.is_anonymous:  # the file's name may be its owner's
             anonymize(profile)
@@ -203,7 +240,7 @@ def run(arguments: argparse.Namespace) -> int:
 
             read_assets()
         stacks = Stacks() if is_page else None
-        reader = _Reader(chosen, arguments.at or "peak", stacks, arguments.anonymous, [])
+        reader = _Reader(chosen, arguments.at or "peak", stacks, arguments.anonymous, [], [])
         columns = _columns(arguments, reader)
         common.check_not_input(arguments.output, reader.files)
         with Working("comparing"):
