@@ -11,7 +11,9 @@ from jmassif.analysis.ladder import LESS, PLUS, SHOWN, SUM, Ladder, Rung, ladder
 from jmassif.analysis.moments import select
 from jmassif.analysis.summary import build_report
 from jmassif.model.run import Profile
+from jmassif.render.graph import Point, graph
 from jmassif.render.ladder import ladder_section, rows_of, shown_numbers
+from jmassif.render.view import View
 from tests.reporter.traces import Trace, small_training_run
 
 MIB = 1 << 20
@@ -130,6 +132,17 @@ def test_memory_that_the_kernels_figures_came_too_early_for_is_no_other_programs
     lines = ladder_section(build_report(profile, select(profile, "peak")))
     (late,) = [line for line in lines if "(about)" in line]
     assert late.split()[:-1] == "+ allocated since that figure was read (about) 1,080".split()
+
+
+def test_memory_of_between_two_samples_is_said_in_words() -> None:
+    profile = board_run("discrete")
+    lines = ladder_section(build_report(profile, select(profile, "peak")))
+    assert any("- freed since it was read, or unexplained (about)" in line for line in lines)
+    point = [Point(0, 1 << 20, 0, 1 << 20), Point(9, 1 << 20, 0, 4 << 20)]
+    assert (
+        " short peaks, over before the next record"
+        in graph(point, False, "ms", View(None, 1, "stack", 40, None, None))[-1]
+    )
 
 
 def test_of_a_workstation_it_leads_from_htop_to_the_programs_own_code() -> None:

@@ -3,7 +3,7 @@
 
 Each column stands for a span of time and shows the fullest moment in it, so that a spike is never lost to rounding. Its
 bar has host memory at the bottom and device memory on top of it, and above both what was reached for a moment between
-two samples. A graph of one pool has bars of one character.
+two records. A graph of one pool has bars of one character.
 """
 
 from itertools import groupby
@@ -134,7 +134,7 @@ def graph(points: Sequence[Point], is_discrete: bool, unit: str, view: View) -> 
     if is_split or not lines:
         return lines
     legend = [(bar, f" {side}") for side, bar in (("host", HOST), ("device", DEVICE)) if side in used]
-    legend += [(BETWEEN, " reached between two samples")] if any(BETWEEN in line for line in lines) else []
+    legend += [(BETWEEN, " short peaks, over before the next record")] if any(BETWEEN in line for line in lines) else []
     entries = [
         Line("   " if n else " " * (_MARGIN + 1), (bar, _ROLES.get(bar, "")), text)
         for n, (bar, text) in enumerate(legend)

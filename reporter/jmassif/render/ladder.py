@@ -22,7 +22,7 @@ LABELS: Dict[str, str] = {
     "before": "in use before the program started",
     "profiler": "profiler",
     "others": "profiler, other programs, kernel",
-    "unexplained": "between two samples, unexplained",
+    "unexplained": "freed since it was read, or unexplained",
     "files": "pages of mapped files, which it does not count",
     "unwritten": "allocated, never written",
     "program": "the program",
@@ -90,7 +90,7 @@ def _label(is_pytorch: bool, rung: Rung, number: int, unit: Unit, is_top: bool) 
     parts = _parts(rung, number, unit) if rung.key not in ("cache", "program") else ""
     sign = SIGNS.get(rung.role, "" if is_top else "= ")
     # The kernel's figures are read now and then: a program that grows fast holds more than it had then.
-    is_late = rung.key == "others" and rung.role == PLUS
+    is_late = rung.key in ("others", "unexplained") and rung.role == PLUS
     return f"{sign}{'allocated since that figure was read' if is_late else LABELS[rung.key]}{about}{parts}"
 
 
