@@ -148,6 +148,8 @@ void event_thread_ended(ThreadId tid)
     jm_per_thread_end(tid, has_called_exit || n_threads == 0 ? PROGRAM_ENDED : THREAD_EXITED);
 }
 
+static Bool is_forked;
+
 void event_before_fork(void)
 {
     jm_snapshot_before_fork();
@@ -166,6 +168,7 @@ void event_after_fork_in_child(ThreadId tid)
     jm_snapshot_after_fork_in_child();
     jm_device_blocks_after_fork_in_child();
     jm_driver_after_fork_in_child(tid);
+    is_forked = True;
 }
 
 void event_before_syscall(ThreadId tid, UInt number, const UWord *args)
@@ -259,9 +262,12 @@ void event_killed(UInt signal)
     end_trace(SNAPSHOT_SIGNAL, signal);
 }
 
-// Prints a command to type in the directory of the start. A bundle's command is typed by its path.
+// Prints a command to type in the directory of the start, once for a process and its forks. A bundle's command is typed by
+// its path.
 static void print_next_step(const HChar *trace)
 {
+    if (is_forked)
+        return;
     const HChar *command = host_launcher();
     if (!jm_text_matches("*/jmassif", command) || jm_text_matches("/usr/*", command))
         command = "jmassif";

@@ -15,7 +15,7 @@ import pytest
 
 from jmassif.cli.main import COMMANDS, build_parser
 from tests.reporter.commands import assert_one_line_error, jm_print, jmassif, program
-from tests.reporter.traces import ROOT, small_training_run
+from tests.reporter.traces import ROOT, Trace, small_training_run
 
 _PATIENCE_SECONDS = 60  # a busy machine takes its time
 _MOST_LINES = 40
@@ -111,6 +111,24 @@ def test_without_a_file_the_newest_trace_is_read(tmp_path: Path, monkeypatch: "p
     assert (done.status, done.err) == (0, "jm_print: jmassif.out.12 is the newest trace here\n")
     assert done.out == jm_print("--format=folded", "jmassif.out.12").out
     assert jmassif("export", "--format=folded").out == done.out
+
+
+def test_the_others_of_its_run_are_named_with_the_newest(tmp_path: Path, monkeypatch: "pytest.MonkeyPatch") -> None:
+    monkeypatch.chdir(tmp_path)
+    heads = {"7": [("7.1", "3")], "12": [("12.5", ""), ("7.1", "3")], "13": [("13.6", "12")], "9": [("9.2", "3")]}
+    for age, (name, processes) in enumerate(heads.items()):
+        trace = Trace()
+        for process, parent in processes:
+            trace.manifest("process", process)
+            trace.manifest("ppid", parent or "3")
+        trace.snapshot(0, "start")
+        trace.save(tmp_path, f"jmassif.out.{name}")
+        os.utime(str(tmp_path / f"jmassif.out.{name}"), (1e9 - age, 1e9 - age))
+    said = jm_print().err.splitlines()[0]
+    assert said == (
+        "jm_print: jmassif.out.7 is the newest trace here; with the others of its run:"
+        " jm_print jmassif.out.7 jmassif.out.12 jmassif.out.13"
+    )
 
 
 @pytest.mark.parametrize(

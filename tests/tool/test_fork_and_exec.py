@@ -56,6 +56,7 @@ def parent_and_child(recording: Recording) -> List[Profile]:
 def test_parent_and_child_each_have_a_true_file() -> None:
     recording = run_both([compile_c(FORKS, "-fno-builtin")])
     assert recording.stdout == "5\n"
+    assert recording.stderr.count("jmassif: next: ") == 1
     parent, child = parent_and_child(recording)
     assert child.manifest["forked-from"] == parent.manifest["pid"] == child.manifest["ppid"]
     assert child.manifest["command"] == parent.manifest["command"]

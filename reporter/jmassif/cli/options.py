@@ -4,9 +4,11 @@
 import argparse
 import glob
 import os
-from typing import Any, Callable, List, Optional, Set, Tuple, Type
+from itertools import islice
+from typing import Any, Callable, Iterable, List, Optional, Set, Tuple, Type
 
 from jmassif.attribution.filters import FilterError, Suppression, kept, parse_filter, parse_suppressions, suppress
+from jmassif.cli import common
 from jmassif.cli.common import Problem, warn
 from jmassif.model.run import Profile
 from jmassif.reader.input import STDIN, open_input, without_repeats
@@ -77,12 +79,51 @@ def is_trace(path: str) -> bool:
         return False
 
 
+_MOST_MANIFEST = 32  # lines of a trace that have its processes
+
+
+def _processes(path: str) -> Tuple[Set[str], str]:
+    """A trace's process and those it was forked from, as NUMBER.START, and the number of the process that started these."""
+    processes, parent = set(), ""
+    with open_input(path) as stream:
+        for line in islice(stream, _MOST_MANIFEST):
+            key, _, value = line.decode("ascii", "replace").rstrip()[2:].partition(" ")
+            if key == "process":
+                processes.add(value)
+            elif key == "ppid":
+                parent = parent or value
+    return processes, parent
+
+
+def _relatives(path: str, others: Iterable[str]) -> List[str]:
+    """The others that are of the same run: processes that one forked or started."""
+    known = {other: _processes(other) for other in others if is_trace(other)}
+    family, (processes, parent) = {path}, _processes(path)
+    parents = {parent}
+    while True:
+        numbers = {process.partition(".")[0] for process in processes}
+        joined = [
+            other
+            for other, (own, parent) in known.items()
+            if other not in family
+            and (own & processes or parent in numbers or any(each.partition(".")[0] in parents for each in own))
+        ]
+        if not joined:
+            return sorted(family - {path})
+        family.update(joined)
+        processes = processes.union(*(known[other][0] for other in joined))
+        parents.update(known[other][1] for other in joined)
+
+
 def _newest() -> str:
     """The trace of this directory that was written to last. Raises Problem."""
     found = [path for path in glob.glob("jmassif.out.*") if os.path.isfile(path)]
-    for path in sorted(found, key=os.path.getmtime, reverse=True):
+    found.sort(key=os.path.getmtime, reverse=True)
+    for path in found:
         if is_trace(path):
-            warn(f"{path} is the newest trace here")
+            kin = _relatives(path, found)
+            also = f"; with the others of its run: {common.program} {' '.join([path, *kin])}" if kin else ""
+            warn(f"{path} is the newest trace here{also}")
             return path
     raise Problem("no jmassif.out.* in this directory: name a trace, or record one with: jmassif PROGRAM")
 
