@@ -294,11 +294,16 @@ const HChar *jm_snapshot_reason_name(SnapshotReason reason)
     return reasons[reason].name;
 }
 
+// A script has few marks, or one in each step of a loop, of which the first ones may be dear.
+#define MARKS_WITH_PAGES 16
+
 static void take(SnapshotReason reason)
 {
+    static UInt n_marks;
+    const Bool sees_pages = reasons[reason].sees_pages || (reason == SNAPSHOT_MARK && n_marks++ < MARKS_WITH_PAGES);
     for (UInt i = 0; i < n_sources; i++)
         if (sources[i].before)
-            sources[i].before(reasons[reason].sees_pages);
+            sources[i].before(sees_pages);
     ULong now = jm_clock_now();
     jm_symbol_tell_objects(reasons[reason].tells_objects);
     jm_snapshot_write_totals(now);

@@ -5,6 +5,7 @@ import contextlib
 import re
 import subprocess
 import tempfile
+from bisect import bisect_left
 from collections import Counter
 from pathlib import Path
 from typing import Dict, Iterator, List, NamedTuple, Tuple
@@ -530,3 +531,30 @@ def test_a_library_is_one_sum_of_file_and_heap(torch_run: Tuple[Profile, Dict[st
     )
     shown = print_report(trace, "--by=library").stdout
     assert re.search(r"^ +[\d.]+ MiB +[\d.]+ MiB +.*MiB  libtorch_cpu", shown, re.MULTILINE)
+
+
+MARKED = """
+#include <sys/mman.h>
+#include "jmassif.h"
+int main(void)
+{
+    for (int i = 0; i < 3; i++) {
+        char *p = mmap(0, 20 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        for (int at = 0; at < 20 << 20; at += 4096)
+            p[at] = 1;
+        JMASSIF_MARK("made");
+        munmap(p, 20 << 20);
+        JMASSIF_MARK("unmapped");
+    }
+    return 0;
+}
+"""
+
+
+def test_at_the_first_marks_pages_are_sampled_however_soon_they_come() -> None:
+    profile = record([compile_c(MARKED, HEADERS)], WITH_PAGES).profile
+    held = [profile.snapshots[mark.snapshot or 0].by_kind.get("anon", 0) for mark in profile.marks]
+    times = profile.system["resident"][0]
+    assert [mark.text for mark in profile.marks] == ["made", "unmapped"] * 3
+    assert all(mark.time <= times[bisect_left(times, mark.time)] <= mark.time + 1000 for mark in profile.marks)
+    assert all(made - left == pytest.approx(20 * MIB, abs=MIB) for made, left in zip(held[::2], held[1::2]))
