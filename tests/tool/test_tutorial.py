@@ -117,7 +117,7 @@ def test_the_commands_print_what_the_document_shows(sim: Path, tmp_path: Path) -
 def test_figures_in_sentences_are_those_that_commands_print() -> None:
     sentences = re.sub(r"^```\w+\n.*?^```$", "", TUTORIAL.read_text("utf-8"), flags=re.M | re.S)
     shown = {number for block in blocks() if block.language == "text" for number in NUMBER.findall(block.text)}
-    figures = re.findall(rf"({NUMBER.pattern}) (?:GiB|MiB|KiB|%)", sentences)
+    figures = re.findall(rf"({NUMBER.pattern}) (?:[GMK]i?B|kB|%)", sentences)
     assert figures and [figure for figure in figures if figure not in shown] == []
 
 
