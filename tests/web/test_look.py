@@ -40,6 +40,13 @@ def test_a_phone_breaks_names_after_slashes_only(training: Page) -> None:
     assert over <= 0
 
 
+def test_a_finger_hits_what_stands_beside_other_controls_on_a_phone(training: Page) -> None:
+    controls = "[...document.querySelectorAll('.moment button, .menu > summary')].filter((e) => e.checkVisibility())"
+    sides = "flatMap((e) => [e.getBoundingClientRect().width, e.getBoundingClientRect().height])"
+    (found,) = look(training.path, ["evaluate", f"{controls}.{sides}"], width=390, height=844, tabs=False)
+    assert len(found) >= 10 and min(found) >= 44
+
+
 def test_a_title_is_shown_once(training: Page) -> None:
     seen: List[str]
     (seen,) = look(
