@@ -72,8 +72,9 @@ def test_of_ten_tests_the_three_that_break_their_limits_fail_and_are_reported(
         (message,) = re.findall(f"FAILED test_limits.py::{name} - (.*)", done.stdout)
         assert message.startswith(f"{mark}: ") and what in message and message.endswith(f" limit {limit}")
         counted = int(re.findall(r"\(([\d,]+) B\)", message)[0].replace(",", ""))
-        # Beside the blocks of the test: rounding, headers, and what calls take.
-        assert n_bytes <= counted <= n_bytes + 100_000
+        # Beside the blocks of the test: rounding, headers, what calls take, and less what was held before and is freed meanwhile:
+        # pytest's strings of the item before, messages of xdist's other thread.
+        assert n_bytes - 1_000 <= counted <= n_bytes + 100_000
         assert f": test_limits.py:{line_of(here)} ({function}): " in table.split(f"{name}\n")[1].splitlines()[0]
     assert sum("test_limits.py::" in line for line in table.splitlines()) == 9  # one test has no limits
     assert (tmp_path / "result.xml").read_text().count("<failure ") == 3

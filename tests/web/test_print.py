@@ -10,6 +10,7 @@ import pytest
 
 from tests.reporter.traces import small_training_run
 from tests.web.browser import look, write_page
+from tests.web.pages import Page
 
 ACCENT = (0x0B, 0x5C, 0xAD)  # of page.css: the rule at the chosen moment, which is the peak
 
@@ -92,3 +93,10 @@ def test_after_printing_the_page_is_as_wide_as_before(tmp_path: Path) -> None:
     widths = "[...document.querySelectorAll('canvas, .flame svg')].map((e) => e.getBoundingClientRect().width)"
     before, _, after = look(page, ["evaluate", widths], ["pdf", str(tmp_path / "report.pdf")], ["evaluate", widths])
     assert before == after and max(before) > 800
+
+
+def test_on_paper_each_part_of_the_bar_has_its_figure(training: Page) -> None:
+    names = "[...document.querySelectorAll('.ladder .legend .labelled')].filter((e) => !e.checkVisibility()).length"
+    cut = "[...document.querySelectorAll('.piece .label')].filter((e) => e.checkVisibility()).length"
+    found = look(training.path, ["media", "print", 794, 1123], ["evaluate", names], ["evaluate", cut], tabs=False)
+    assert found[1:] == [0, 0]
