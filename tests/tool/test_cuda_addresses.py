@@ -33,6 +33,7 @@ int cuIpcCloseMemHandle(Address p) { return 0; }
 int cuMemGetAddressRange_v2(Address *base, size_t *bytes, Address p) { *bytes = 1 << 20; return 0; }
 int cuMemAlloc_v2(Address *p, size_t bytes) { return 0; } /* where *p says */
 int cuMemFree_v2(Address p) { return 0; }
+int cuMipmappedArrayCreate(Address *array, const void *shape, unsigned levels) { *array = handles += 0x100; return 0; }
 """
 
 PROGRAM = """
@@ -53,6 +54,7 @@ int cuIpcOpenMemHandle_v2(Address *, struct handle, unsigned);
 int cuIpcCloseMemHandle(Address);
 int cuMemAlloc_v2(Address *, size_t);
 int cuMemFree_v2(Address);
+int cuMipmappedArrayCreate(Address *, const void *, unsigned);
 void report(Address, int64_t, size_t, size_t, int)
     __asm__("_ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE");
 static const Address AT = 0x700000000000;
@@ -192,6 +194,28 @@ def test_a_tensor_that_reaches_from_device_memory_into_pinned_memory() -> None:
         """
     )
     assert live_device(recording) == 0
+
+
+# By the documentation of cuMipmappedArrayCreate: levels down to one element, and layers and faces are never halved.
+@pytest.mark.parametrize(
+    "shape, n_levels, n_elements",
+    [
+        ("64, 0, 0, 0x20, 1, 0", 20, 64 + 32 + 16 + 8 + 4 + 2 + 1),
+        ("8, 4, 2, 0x20, 1, 0", 20, 8 * 4 * 2 + 4 * 2 + 2 + 1),
+        ("8, 8, 5, 0x20, 1, 1", 3, 5 * (64 + 16 + 4)),
+        ("4, 4, 6, 0x20, 1, 4", 20, 6 * (16 + 4 + 1)),
+    ],
+    ids=["flat", "deep", "layered", "cubemap"],
+)
+def test_a_mipmap_has_the_levels_that_cuda_makes(shape: str, n_levels: int, n_elements: int) -> None:
+    recording = run_main(
+        f"""
+        struct {{ size_t width, height, depth; unsigned format, n_channels, flags; }} shape = {{{shape}}};
+        Address array;
+        cuMipmappedArrayCreate(&array, &shape, {n_levels});
+        """
+    )
+    assert live_at(recording.profile, -1, "array") == 4 * n_elements
 
 
 def library_with(order: List[str]) -> Path:
