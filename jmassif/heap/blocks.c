@@ -7,18 +7,20 @@
 // most 23 bytes a block), and growing never needs twice its memory.
 
 #include "heap/blocks.h"
-#include "base/array.h"
 #include "base/table.h"
 #include "heap/slab.h"
 #include "host/host.h"
 
+// Addresses and sizes are below JM_ADDRESS_SPACE, so both fit into 48 bits.
 typedef struct {
-    Addr address; // 0: free entry
-    UInt bytes;   // HUGE: the size is in huge_sizes
-    UInt tag;     // account; top bits: has_record, is_custom
+    ULong address : 48; // 0: free entry
+    ULong bytes_high : 16;
+    UInt bytes_low;
+    UInt tag; // account; top bits: has_record, is_custom
 } Entry;
 
-#define HUGE_SIZE    0xffffffffu
+_Static_assert(sizeof(Entry) == 16, "an entry's bits");
+
 #define RECORD_BIT   0x80000000u
 #define CUSTOM_BIT   0x40000000u
 #define N_SHARDS     256
@@ -32,13 +34,6 @@ typedef struct {
 
 static Shard shards[N_SHARDS];
 static ULong n_custom;
-
-// Sizes beyond 32 bits; rare, so a list suffices.
-typedef struct {
-    Addr address;
-    ULong bytes;
-} HugeSize;
-static Array huge_sizes = JM_ARRAY("jm.blocks", HugeSize);
 
 static inline Shard *shard_of(ULong hash)
 {
@@ -93,16 +88,6 @@ static Entry *find(Addr address)
     return e->address ? e : NULL;
 }
 
-static ULong huge_size(Addr address, Bool take_out)
-{
-    const HugeSize *h = jm_array_find(&huge_sizes, &address, sizeof address);
-    jm_assert(h);
-    ULong bytes = h->bytes;
-    if (take_out)
-        jm_array_remove(&huge_sizes, h - (const HugeSize *)huge_sizes.records);
-    return bytes;
-}
-
 static inline UInt tag_of(Block block)
 {
     jm_assert(block.account < CUSTOM_BIT);
@@ -126,26 +111,19 @@ static void add_to_table(Addr address, Block block)
         grow(s);
     Entry *e = &s->entries[slot_in(s, address, hash)];
     jm_assert(!e->address);
-    e->address = address;
-    e->tag = tag_of(block);
-    if (block.bytes >= HUGE_SIZE) {
-        jm_array_add(&huge_sizes, &(HugeSize){address, block.bytes});
-        e->bytes = HUGE_SIZE;
-    } else {
-        e->bytes = (UInt)block.bytes;
-    }
+    *e = (Entry){address, block.bytes >> 32, (UInt)block.bytes, tag_of(block)};
     s->used++;
     n_custom += block.is_custom;
 }
 
-static Block block_of(const Entry *e, Bool take_out)
+static inline Block block_of(const Entry *e)
 {
-    return make_block(e->bytes == HUGE_SIZE ? huge_size(e->address, take_out) : e->bytes, e->tag);
+    return make_block((ULong)e->bytes_high << 32 | e->bytes_low, e->tag);
 }
 
 static Block take_from_table(Entry *e)
 {
-    Block block = block_of(e, True);
+    Block block = block_of(e);
     // Close the gap: move back each later entry of the run with a home at or before the gap.
     Shard *s = shard_of(jm_hash(e->address));
     Entry *entries = s->entries;
@@ -183,7 +161,7 @@ Bool jm_blocks_find(Addr address, Block *block)
     }
     const Entry *e = find(address);
     if (e)
-        *block = block_of(e, False);
+        *block = block_of(e);
     return e != NULL;
 }
 
@@ -210,10 +188,9 @@ void jm_blocks_each(Bool is_custom, ULong least_bytes, void (*use)(Addr address,
     for (UInt i = 0; i < N_SHARDS; i++) {
         for (UInt slot = 0; slot < shards[i].capacity; slot++) {
             const Entry *e = &shards[i].entries[slot];
-            if (!e->address || e->bytes < least_bytes || ((e->tag & CUSTOM_BIT) != 0) != is_custom)
-                continue;
-            Block block = block_of(e, False);
-            if (block.account || is_custom)
+            Block block = block_of(e);
+            if (e->address && block.bytes >= least_bytes && block.is_custom == is_custom &&
+                (block.account || is_custom))
                 use(e->address, block.bytes);
         }
     }
