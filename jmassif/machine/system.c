@@ -75,32 +75,51 @@ static void read_meminfo(Figures *f)
     jm_text_each_line("/proc/meminfo", labelled_line, f);
 }
 
-// The nvmap clients file, readable by root, ends in "total                                         123456K".
-static void nvmap_line(const HChar *line, void *context)
-{
-    if (strncmp(line, "total", 5) != 0)
-        return;
-    HChar *end;
-    ULong kib = jm_text_number(line + 5, &end);
-    if (end != line + 5)
-        set(context, NVMAP_USED, kib * 1024);
-}
-
-// Fallback for kernels since 5.10, which have no NvMapMemUsed in /proc/meminfo.
-static void read_nvmap(Figures *f)
-{
-    HChar path[1024];
-    if (f->is_known[NVMAP_USED])
-        return;
-    jm_format(path, sizeof path, "%s/sys/kernel/debug/nvmap/iovmm/clients", jm_options.board_root);
-    jm_text_each_line(path, nvmap_line, f);
-}
-
 static const HChar *skip_spaces(const HChar *at)
 {
     while (*at == ' ')
         at++;
     return at;
+}
+
+typedef struct {
+    const HChar *label;
+    Bool is_known;
+    ULong value;
+} Labelled;
+
+static void add_if_labelled(const HChar *line, void *context)
+{
+    Labelled *sum = context;
+    HChar *end;
+    const HChar *at = skip_spaces(line);
+    SizeT n = strlen(sum->label);
+    if (strncmp(at, sum->label, n) != 0)
+        return;
+    sum->value += jm_text_number(at + n, &end);
+    sum->is_known |= end != at + n;
+}
+
+// Add up the numbers behind a label, of all lines that begin with it. False if there is none.
+static Bool read_labelled(const HChar *path, const HChar *label, ULong *value)
+{
+    Labelled sum = {.label = label};
+    jm_text_each_line(path, add_if_labelled, &sum);
+    *value = sum.value;
+    return sum.is_known;
+}
+
+// Fallback for kernels since 5.10, which have no NvMapMemUsed in /proc/meminfo. The nvmap clients file, readable by
+// root, ends in "total                                         123456K".
+static void read_nvmap(Figures *f)
+{
+    HChar path[1024];
+    ULong kib;
+    if (f->is_known[NVMAP_USED])
+        return;
+    jm_format(path, sizeof path, "%s/sys/kernel/debug/nvmap/iovmm/clients", jm_options.board_root);
+    if (read_labelled(path, "total", &kib))
+        set(f, NVMAP_USED, kib * 1024);
 }
 
 typedef struct {
@@ -142,18 +161,10 @@ static void read_buddyinfo(Figures *f)
 
 // "              count: 10210": free pages in the caches of each processor, per zone. The kernel leaves them out of
 // MemFree, and allocates them first.
-static void zoneinfo_line(const HChar *line, void *context)
-{
-    ULong *pages = context;
-    line = skip_spaces(line);
-    if (strncmp(line, "count:", 6) == 0)
-        *pages += jm_text_number(line + 6, NULL);
-}
-
 static void read_zoneinfo(Figures *f)
 {
-    ULong pages = 0;
-    if (jm_text_each_line("/proc/zoneinfo", zoneinfo_line, &pages))
+    ULong pages;
+    if (read_labelled("/proc/zoneinfo", "count:", &pages))
         set(f, FREE_PER_CPU, pages * HOST_PAGE_BYTES);
 }
 
@@ -170,26 +181,11 @@ static const CgroupVersion cgroup_2 = {"/sys/fs/cgroup", "memory.max", "memory.c
 static const CgroupVersion *cgroup; // NULL: no limit
 static HChar cgroup_directory[1024];
 
-typedef struct {
-    Bool is_known;
-    ULong value;
-} Number;
-
-static void number_line(const HChar *line, void *context)
-{
-    Number *number = context;
-    if (jm_text_is_digit(*line))
-        *number = (Number){True, jm_text_number(line, NULL)};
-}
-
-static Bool read_number(const HChar *directory, const HChar *name, ULong *value)
+static Bool read_in(const HChar *directory, const HChar *name, const HChar *label, ULong *value)
 {
     HChar path[1200];
-    Number number = {False, 0};
     jm_format(path, sizeof path, "%s/%s", directory, name);
-    jm_text_each_line(path, number_line, &number);
-    *value = number.value;
-    return number.is_known;
+    return read_labelled(path, label, value);
 }
 
 // Finds the group with the smallest limit, from the process's own outwards. In a container its path may not be visible;
@@ -201,7 +197,7 @@ static void find_limit(const CgroupVersion *version, HChar *path, ULong mem_tota
         HChar directory[1100];
         ULong limit;
         jm_format(directory, sizeof directory, "%s%s", version->root, path);
-        if (read_number(directory, version->limit, &limit) && limit < least) {
+        if (read_in(directory, version->limit, "", &limit) && limit < least) {
             least = limit;
             cgroup = version;
             jm_text_cut(cgroup_directory, directory, sizeof cgroup_directory);
@@ -239,23 +235,14 @@ static void find_cgroup(ULong mem_total)
     find_limit(&cgroup_2, paths[1], mem_total);
 }
 
-static void inactive_file_line(const HChar *line, void *context)
-{
-    SizeT n = strlen(cgroup->inactive_file);
-    if (strncmp(line, cgroup->inactive_file, n) == 0)
-        *(ULong *)context = jm_text_number(line + n, NULL);
-}
-
 // Reads the group's usage without inactive file pages, which the kernel drops first.
 static void read_cgroup(Figures *f)
 {
-    ULong limit, used, inactive = 0;
-    HChar path[1200];
-    if (!cgroup || !read_number(cgroup_directory, cgroup->limit, &limit) ||
-        !read_number(cgroup_directory, cgroup->usage, &used))
+    ULong limit, used, inactive;
+    if (!cgroup || !read_in(cgroup_directory, cgroup->limit, "", &limit) ||
+        !read_in(cgroup_directory, cgroup->usage, "", &used))
         return;
-    jm_format(path, sizeof path, "%s/memory.stat", cgroup_directory);
-    jm_text_each_line(path, inactive_file_line, &inactive);
+    read_in(cgroup_directory, "memory.stat", cgroup->inactive_file, &inactive);
     used -= inactive < used ? inactive : used;
     set(f, CGROUP_LIMIT, limit);
     set(f, CGROUP_USED, used);
