@@ -65,6 +65,13 @@ static inline Bool jm_read_uint(Addr address, UInt *value)
     return is_readable;
 }
 
+static inline UWord jm_word_at(Addr address)
+{
+    UWord value;
+    jm_read_word(address, &value);
+    return value;
+}
+
 // Upper bound of addresses and sizes in any program: 2^47 on x86-64, 2^48 on arm64.
 #define JM_ADDRESS_SPACE ((UWord)1 << 48)
 

@@ -78,6 +78,14 @@ static const StackBase *capture_bases(ThreadId tid)
     return outer;
 }
 
+static void add_growth(Growth *to, const Growth *from)
+{
+    for (Kind k = 0; k < N_KINDS; k++) {
+        to[k].bytes += from[k].bytes;
+        to[k].blocks += from[k].blocks;
+    }
+}
+
 static void tell(ThreadId tid, const Scope *s, UInt parent)
 {
     ScopeSum *sum = jm_array_find_or_add(&sums, &(ScopeSum){.name = s->name}, sizeof s->name);
@@ -90,10 +98,7 @@ static void tell(ThreadId tid, const Scope *s, UInt parent)
     sum->n_summed++;
     sum->time += now - s->begin;
     sum->changed = True;
-    for (Kind k = 0; k < N_KINDS; k++) {
-        sum->growth[k].bytes += s->growth[k].bytes;
-        sum->growth[k].blocks += s->growth[k].blocks;
-    }
+    add_growth(sum->growth, s->growth);
 }
 
 // Id of the innermost open scope that will have a record; 0 if there is none.
@@ -114,10 +119,7 @@ static void pop(ThreadId tid, Bool has_ended)
         tell(tid, s, told_around(t));
     if (!outer)
         return;
-    for (Kind k = 0; k < N_KINDS; k++) {
-        outer->growth[k].bytes += s->growth[k].bytes;
-        outer->growth[k].blocks += s->growth[k].blocks;
-    }
+    add_growth(outer->growth, s->growth);
     outer->marks |= s->marks;
 }
 

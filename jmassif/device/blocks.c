@@ -218,16 +218,6 @@ UWord jm_pool_next_caching(UWord pool)
     return 0;
 }
 
-static void sum_pools(ULong *used_bytes, ULong *reserved_bytes)
-{
-    *used_bytes = *reserved_bytes = 0;
-    for (Word i = 0; i < jm_array_n(&pools); i++) {
-        const Pool *p = jm_array_at(&pools, i);
-        *used_bytes += p->used;
-        *reserved_bytes += p->reserved;
-    }
-}
-
 static void clear_pools(void)
 {
     for (Word i = 0; i < jm_array_n(&pools); i++) {
@@ -411,25 +401,28 @@ void jm_device_block_release_if_unused(ThreadId tid, DeviceBlock *block)
 
 // ---- reserves ------------------------------------------------------------------------------------------------
 
+static void tell_reserve(UInt event, const HChar *name, ULong bytes)
+{
+    if (bytes)
+        jm_trace_exhaustion_figure(event, name, bytes);
+}
+
 void jm_device_tell_reserves(UInt event)
 {
-    ULong pool_used, pool_reserved, vmm_created = 0, vmm_mapped = 0;
-    sum_pools(&pool_used, &pool_reserved);
+    ULong pool_used = 0, pool_reserved = 0, vmm_created = 0, vmm_mapped = 0;
+    for (Word i = 0; i < jm_array_n(&pools); i++) {
+        pool_used += ((Pool *)jm_array_at(&pools, i))->used;
+        pool_reserved += ((Pool *)jm_array_at(&pools, i))->reserved;
+    }
     for (DeviceBlock *b = NULL; (b = jm_map_next(&tables[SPACE_VMM], b));)
         if (b->kind == KIND_VMM)
             vmm_created += b->bytes;
     for (Word i = 0; i < jm_array_n(&mappings); i++)
         vmm_mapped += ((VmmMapping *)jm_array_at(&mappings, i))->bytes;
-    const struct {
-        const HChar *name;
-        ULong bytes;
-    } figures[] = {{"pool-used", pool_used},
-                   {"pool-reserved", pool_reserved},
-                   {"vmm-created", vmm_created},
-                   {"vmm-mapped", vmm_mapped}};
-    for (UInt i = 0; i < sizeof figures / sizeof *figures; i++)
-        if (figures[i].bytes)
-            jm_trace_exhaustion_figure(event, figures[i].name, figures[i].bytes);
+    tell_reserve(event, "pool-used", pool_used);
+    tell_reserve(event, "pool-reserved", pool_reserved);
+    tell_reserve(event, "vmm-created", vmm_created);
+    tell_reserve(event, "vmm-mapped", vmm_mapped);
 }
 
 // ---- fork ----------------------------------------------------------------------------------------------------

@@ -244,8 +244,7 @@ static Bool can_hold(const DriverMemory *m, AccountId account)
 // Moves up to `bytes` from the account of `m` to that of a block. Returns how many were moved.
 static ULong carve(ThreadId tid, Carve **carves, AccountId account, DriverMemory *m, ULong bytes, Bool is_floating)
 {
-    if (bytes > room_in(m))
-        bytes = room_in(m);
+    bytes = jm_smaller(bytes, room_in(m));
     if (!bytes)
         return 0;
     Carve *c = host_alloc_zeroed("jm.driver.memory", 1, sizeof *c);
@@ -290,9 +289,7 @@ static void make_room(DriverMemory *m, ULong bytes)
             i++;
             continue;
         }
-        ULong moved = bytes - room_in(m);
-        moved = moved < c->bytes ? moved : c->bytes;
-        moved = moved < room_in(to) ? moved : room_in(to);
+        ULong moved = jm_smaller(jm_smaller(bytes - room_in(m), c->bytes), room_in(to));
         // Only the accounts of the two memories change; the block's keeps its bytes.
         jm_ledger_carve(to->account, m->account, moved, False);
         m->carved -= moved;
@@ -322,8 +319,7 @@ static ULong carve_at(ThreadId tid, Carve **carves, AccountId account, Addr addr
         DriverMemory *m = find_memory(address + found, &end);
         if (!m || !can_hold(m, account))
             break;
-        ULong part = end - (address + found);
-        part = part < bytes - found ? part : bytes - found;
+        ULong part = jm_smaller(end - (address + found), bytes - found);
         if (room_in(m) < part)
             make_room(m, part);
         ULong taken = carve(tid, carves, account, m, part, False);

@@ -35,11 +35,6 @@ typedef struct Site {
 static Map sites = JM_MAP("jm.exhaustion");
 static ULong n_failed, n_told;
 
-static Bool is_power_of_two(ULong n)
-{
-    return (n & (n - 1)) == 0;
-}
-
 static Bool is_next_told(NodeId node)
 {
     Site *site = jm_map_find(&sites, node);
@@ -50,8 +45,8 @@ static Bool is_next_told(NodeId node)
     }
     site->n_failed++;
     n_failed++;
-    return (site->n_failed <= ALL_OF_A_STACK || is_power_of_two(site->n_failed)) &&
-           (n_told < ALL_TOLD || is_power_of_two(n_failed));
+    return (site->n_failed <= ALL_OF_A_STACK || jm_is_power_of_two(site->n_failed)) &&
+           (n_told < ALL_TOLD || jm_is_power_of_two(n_failed));
 }
 
 // ---- retries of a thread -------------------------------------------------------------------------------------

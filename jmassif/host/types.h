@@ -41,4 +41,14 @@ typedef unsigned char Bool;
 #define JM_ROUND_DOWN(n, to) ((n) & ~((UWord)(to)-1))
 #define JM_ROUND_UP(n, to)   JM_ROUND_DOWN((n) + (UWord)(to)-1, to)
 
+static inline ULong jm_smaller(ULong a, ULong b)
+{
+    return a < b ? a : b;
+}
+
+static inline Bool jm_is_power_of_two(ULong n)
+{
+    return (n & (n - 1)) == 0;
+}
+
 #endif

@@ -136,11 +136,6 @@ void jm_piece_set_resident(Piece *piece, ULong bytes)
     piece->resident = bytes;
 }
 
-static ULong smaller(ULong a, ULong b)
-{
-    return a < b ? a : b;
-}
-
 static void remove_piece(Word i)
 {
     Piece *piece = jm_piece_at(i);
@@ -159,9 +154,9 @@ static void part_at(Addr address)
     Piece *lower = jm_piece_at(i);
     Piece upper = *lower;
     lower->end = upper.start = address;
-    lower->resident = smaller(upper.resident, lower->end - lower->start);
+    lower->resident = jm_smaller(upper.resident, lower->end - lower->start);
     upper.resident -= lower->resident;
-    lower->in_scope = smaller(upper.in_scope, lower->resident);
+    lower->in_scope = jm_smaller(upper.in_scope, lower->resident);
     upper.in_scope -= lower->in_scope;
     jm_ledger_credit(jm_holder_at(upper.holder)->account, 0);
     jm_array_insert(pieces, i + 1, &upper);

@@ -26,11 +26,6 @@
 #include "pages/smaps.h"
 #include "trace/trace.h"
 
-static ULong smaller(ULong a, ULong b)
-{
-    return a < b ? a : b;
-}
-
 // ---- samples -------------------------------------------------------------------------------------------------
 
 // Larger pieces are not measured by page: pagemap has eight bytes per page, and drivers reserve gigabytes.
@@ -101,7 +96,7 @@ static ULong swapped_part(const Vma *vma, Addr start, Addr end)
         return vma->swapped;
     if (!measure_mapped(start, end, PAGE_SWAPPED, &swapped))
         swapped = (ULong)((double)vma->swapped * (end - start) / (vma->end - vma->start));
-    return smaller(swapped, vma->swapped); // the kernel gives a share for shared memory
+    return jm_smaller(swapped, vma->swapped); // the kernel gives a share for shared memory
 }
 
 // One kernel mapping may contain several of the core's segments.
@@ -113,7 +108,7 @@ static void count_in_process(const Vma *vma)
         Mapping mapping;
         if (!host_mapping_at(at, &mapping) && mapping.end <= at)
             break;
-        Addr end = smaller(vma->end, mapping.end);
+        Addr end = jm_smaller(vma->end, mapping.end);
         ULong *part = part_of_process(&mapping);
         if (part) {
             ULong resident =
@@ -141,13 +136,13 @@ static void measure_pieces(const Vma *vma, Word end)
     ULong left = vma->resident;
     for (Word i = cursor; i < end; i++) {
         Piece *piece = jm_piece_at(i);
-        piece->in_vma = smaller(measure_piece(vma, piece, PAGE_CERTAIN), left);
+        piece->in_vma = jm_smaller(measure_piece(vma, piece, PAGE_CERTAIN), left);
         left -= piece->in_vma;
     }
     for (Word i = cursor; i < end && left; i++) {
         Piece *piece = jm_piece_at(i);
         ULong present = measure_piece(vma, piece, PAGE_PRESENT);
-        ULong more = present > piece->in_vma ? smaller(present - piece->in_vma, left) : 0;
+        ULong more = present > piece->in_vma ? jm_smaller(present - piece->in_vma, left) : 0;
         piece->in_vma += more;
         left -= more;
     }
@@ -188,8 +183,8 @@ static void leave_out(Addr address, ULong bytes, ULong (*backed)(Addr start, Add
          i++) {
         Piece *piece = jm_piece_at(i);
         Addr start = piece->start > address ? piece->start : address;
-        ULong part = backed(start, smaller(piece->end, address + bytes));
-        ULong resident = smaller(piece->measured, part);
+        ULong part = backed(start, jm_smaller(piece->end, address + bytes));
+        ULong resident = jm_smaller(piece->measured, part);
         piece->measured -= resident;
         process.blocks += resident;
         process.blocks_bytes += part;
@@ -210,7 +205,7 @@ static ULong backed_where_accessible(Addr start, Addr end)
         Mapping mapping;
         if (!host_mapping_at(at, &mapping) && mapping.end <= at)
             break;
-        Addr next = smaller(end, mapping.end);
+        Addr next = jm_smaller(end, mapping.end);
         if (mapping.is_readable || mapping.is_writable || mapping.is_executable)
             backed += next - at;
         at = next;

@@ -39,18 +39,11 @@
 
 static const PythonLayout *python;
 
-static UWord word_at(Addr address)
-{
-    UWord value;
-    jm_read_word(address, &value);
-    return value;
-}
-
 // ---- the collector's rings -----------------------------------------------------------------------------------
 
 #define N_GENERATIONS 3
-#define NEXT(head)    (word_at(head) & ~(UWord)3) // low bits are flags since 3.8
-#define PREVIOUS(h)   (word_at((h) + 8) & ~(UWord)3)
+#define NEXT(head)    (jm_word_at(head) & ~(UWord)3) // low bits are flags since 3.8
+#define PREVIOUS(h)   (jm_word_at((h) + 8) & ~(UWord)3)
 
 // PyGC_Head and struct gc_generation (Include/internal/pycore_gc.h, objimpl.h). Up to 3.7 the head is a union with a
 // long double.
@@ -89,7 +82,7 @@ static Bool are_generations(Addr at)
 static Addr search(Addr start)
 {
     for (Addr at = start; start && at < start + SEARCHED_BYTES && jm_is_readable(at, 8); at += 4)
-        if (word_at(at) && are_generations(at))
+        if (jm_word_at(at) && are_generations(at))
             return at;
     return 0;
 }
@@ -106,7 +99,7 @@ static Addr find_generations(void)
     if (found_in != start) {
         found_in = start;
         // 3.6 exports a pointer to them.
-        found = python->version == 0x306 ? word_at(jm_python_symbol("_PyGC_generation0")) : search(start);
+        found = python->version == 0x306 ? jm_word_at(jm_python_symbol("_PyGC_generation0")) : search(start);
     }
     return found && are_generations(found) ? found : 0;
 }
@@ -149,23 +142,23 @@ Bool jm_python_each_object(void (*use)(Addr object, Addr type))
 
 Addr jm_python_type(Addr object)
 {
-    return object && !(object & 7) ? word_at(object + OBJECT_TYPE) : 0;
+    return object && !(object & 7) ? jm_word_at(object + OBJECT_TYPE) : 0;
 }
 
 static UWord flags_of(Addr object)
 {
     Addr type = jm_python_type(object);
-    return type ? word_at(type + TYPE_FLAGS) : 0;
+    return type ? jm_word_at(type + TYPE_FLAGS) : 0;
 }
 
 Bool jm_python_any_base(Addr type, Bool (*is_wanted)(Addr type, void *context), void *context)
 {
-    Addr order = word_at(type + TYPE_MRO);
+    Addr order = jm_word_at(type + TYPE_MRO);
     if (!order || !(flags_of(order) & IS_TUPLE))
         return False;
-    UWord n = word_at(order + SIZED_LENGTH);
+    UWord n = jm_word_at(order + SIZED_LENGTH);
     for (UWord i = 0; i < n && i < MAX_BASES; i++)
-        if (is_wanted(word_at(order + TUPLE_ITEMS + 8 * i), context))
+        if (is_wanted(jm_word_at(order + TUPLE_ITEMS + 8 * i), context))
             return True;
     return False;
 }
@@ -180,7 +173,7 @@ static Bool is_same(Addr at, const HChar *text, SizeT bytes)
 
 Bool jm_python_is_named(Addr type, const HChar *name)
 {
-    const Addr at = word_at(type + TYPE_NAME);
+    const Addr at = jm_word_at(type + TYPE_NAME);
     return at && is_same(at, name, strlen(name) + 1);
 }
 
@@ -196,7 +189,7 @@ Bool jm_python_is_text(Addr object, const HChar *text)
 
 Bool jm_python_is_of_module(Addr type, const HChar *module)
 {
-    return jm_python_is_text(jm_python_item(word_at(type + TYPE_DICT), "__module__"), module);
+    return jm_python_is_text(jm_python_item(jm_word_at(type + TYPE_DICT), "__module__"), module);
 }
 
 // ---- dictionaries --------------------------------------------------------------------------------------------
@@ -221,20 +214,20 @@ static Bool open_entries(Addr keys, Addr values, Entries *e)
     if (!keys || (keys & 7) || !jm_is_readable(keys, 40))
         return False;
     if (python->version >= 0x30b) {
-        const UWord kinds = word_at(keys + 8);
+        const UWord kinds = jm_word_at(keys + 8);
         const UChar log2_index_bytes = kinds >> 8 & 0xff;
         const Bool is_general = (kinds >> 16 & 0xff) == 0; // entries hold hashes
         if (log2_index_bytes > 32)
             return False;
         e->entries = keys + 32 + ((UWord)1 << log2_index_bytes);
-        e->n = word_at(keys + 24);
+        e->n = jm_word_at(keys + 24);
         e->entry_bytes = is_general ? 24 : 16;
     } else {
-        const UWord size = word_at(keys + 8);
+        const UWord size = jm_word_at(keys + 8);
         if (size > MAX_ELEMENTS)
             return False;
         e->entries = keys + 40 + size * index_bytes(size);
-        e->n = word_at(keys + 32);
+        e->n = jm_word_at(keys + 32);
         e->entry_bytes = 24;
     }
     e->key_at = e->entry_bytes - 16;
@@ -245,18 +238,18 @@ static Bool open_entries(Addr keys, Addr values, Entries *e)
 
 static Addr key_of(const Entries *e, UWord i)
 {
-    return word_at(e->entries + i * e->entry_bytes + e->key_at);
+    return jm_word_at(e->entries + i * e->entry_bytes + e->key_at);
 }
 
 static Addr value_of(const Entries *e, UWord i)
 {
-    return word_at(e->values ? e->values + 8 * i : e->entries + i * e->entry_bytes + e->key_at + 8);
+    return jm_word_at(e->values ? e->values + 8 * i : e->entries + i * e->entry_bytes + e->key_at + 8);
 }
 
 static Bool open_dict(Addr dict, Entries *e)
 {
     return python && (flags_of(dict) & IS_DICT) &&
-           open_entries(word_at(dict + DICT_KEYS), word_at(dict + DICT_VALUES), e);
+           open_entries(jm_word_at(dict + DICT_KEYS), jm_word_at(dict + DICT_VALUES), e);
 }
 
 static Addr find_value(const Entries *e, const HChar *name)
@@ -278,29 +271,29 @@ Addr jm_python_item(Addr dict, const HChar *key)
 // Returns the object's __dict__. Until that exists, returns 0 and sets `*values` to the values that stand in for it.
 static Addr dict_or_values(Addr object, Addr type, Addr *values)
 {
-    const UWord flags = word_at(type + TYPE_FLAGS);
+    const UWord flags = jm_word_at(type + TYPE_FLAGS);
     *values = 0;
     if (python->version < 0x30b || !(flags & MANAGED_DICT)) {
-        const Word offset = word_at(type + TYPE_DICT_OFFSET);
-        return offset > 0 ? word_at(object + offset) : 0;
+        const Word offset = jm_word_at(type + TYPE_DICT_OFFSET);
+        return offset > 0 ? jm_word_at(object + offset) : 0;
     }
     // The pointer precedes the collector's head (Include/internal/pycore_object.h).
-    Addr dict = word_at(object - 24);
+    Addr dict = jm_word_at(object - 24);
     if (python->version == 0x30c && (dict & 1)) {
         *values = dict + 1;
         return 0;
     }
     if (!dict && python->version == 0x30b)
-        *values = word_at(object - 32);
+        *values = jm_word_at(object - 32);
     else if (!dict && python->version >= 0x30d && (flags & INLINE_VALUES))
-        *values = object + word_at(type + TYPE_BASIC_SIZE);
+        *values = object + jm_word_at(type + TYPE_BASIC_SIZE);
     return dict;
 }
 
 // ht_cached_keys of PyHeapTypeObject (Include/cpython/object.h); PyTypeObject is a word longer since 3.12.
 static Addr cached_keys(Addr type)
 {
-    return word_at(type + (python->version >= 0x30c ? 880 : 872));
+    return jm_word_at(type + (python->version >= 0x30c ? 880 : 872));
 }
 
 Addr jm_python_attribute(Addr object, const HChar *name)
@@ -322,10 +315,10 @@ void jm_python_each_value(Addr container, UseObject use, void *context)
     const UWord flags = flags_of(container);
     Entries e;
     if (flags & (IS_LIST | IS_TUPLE)) {
-        const UWord n = word_at(container + SIZED_LENGTH);
-        const Addr items = flags & IS_LIST ? word_at(container + LIST_ITEMS) : container + TUPLE_ITEMS;
+        const UWord n = jm_word_at(container + SIZED_LENGTH);
+        const Addr items = flags & IS_LIST ? jm_word_at(container + LIST_ITEMS) : container + TUPLE_ITEMS;
         for (UWord i = 0; i < n && i < MAX_ELEMENTS; i++)
-            use(word_at(items + 8 * i), context);
+            use(jm_word_at(items + 8 * i), context);
     } else if (open_dict(container, &e)) {
         for (UWord i = 0; i < e.n; i++)
             if (value_of(&e, i))

@@ -364,11 +364,7 @@ UInt jm_python_interleave(ThreadId tid, const Addr *ips, const Addr *sps, UInt n
 
 void jm_python_write_counters(void)
 {
-    const ULong unreadable = counters.unreadable + jm_python_code_unreadable();
-    if (unreadable)
-        jm_trace_counter("python-frame-unreadable", unreadable);
-    if (counters.cut)
-        jm_trace_counter("python-frame-cut", counters.cut);
-    if (counters.not_interleaved)
-        jm_trace_counter("python-stack-not-interleaved", counters.not_interleaved);
+    jm_trace_nonzero("python-frame-unreadable", counters.unreadable + jm_python_code_unreadable());
+    jm_trace_nonzero("python-frame-cut", counters.cut);
+    jm_trace_nonzero("python-stack-not-interleaved", counters.not_interleaved);
 }

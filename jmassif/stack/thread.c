@@ -167,11 +167,6 @@ static void find(ThreadId tid, Thread *t, Bool may_search)
     t->python_name = 0;
 }
 
-static Bool is_power_of_two(UInt n)
-{
-    return (n & (n - 1)) == 0;
-}
-
 // ---- the thread's name ---------------------------------------------------------------------------------------
 
 // `is_at_leisure`: detects a new name at the address of the old one too.
@@ -202,9 +197,9 @@ static void hear_from_python(ThreadId tid, Thread *t, Bool is_at_leisure)
 {
     if (!t->python) {
         UInt n = t->n_tries++;
-        if (!is_at_leisure && n >= EAGER_TRIES && !is_power_of_two(n))
+        if (!is_at_leisure && n >= EAGER_TRIES && !jm_is_power_of_two(n))
             return;
-        find(tid, t, !is_at_leisure && is_power_of_two(n));
+        find(tid, t, !is_at_leisure && jm_is_power_of_two(n));
     }
     if (t->python)
         read_name(t, is_at_leisure);

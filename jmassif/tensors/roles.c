@@ -39,13 +39,6 @@ typedef struct {
 #define META_WANTS_TO_2_0  136 // bool
 #define META_WANTS_FROM_21 144 // the pointer at 136 cannot look like a bool of 1
 
-static UWord word_at(Addr address)
-{
-    UWord value;
-    jm_read_word(address, &value);
-    return value;
-}
-
 static Bool is_object(Addr address)
 {
     return address && !(address & 7) && jm_is_readable(address, 16);
@@ -54,10 +47,10 @@ static Bool is_object(Addr address)
 // The c10::TensorImpl of a Python tensor; 0: none.
 static Addr tensor_impl(Addr python_tensor)
 {
-    Addr first = word_at(python_tensor + PYTHON_HEAD);
-    if (is_object(first) && is_object(word_at(first)))
+    Addr first = jm_word_at(python_tensor + PYTHON_HEAD);
+    if (is_object(first) && is_object(jm_word_at(first)))
         return first;
-    Addr impl = word_at(python_tensor + PYTHON_HEAD + 8);
+    Addr impl = jm_word_at(python_tensor + PYTHON_HEAD + 8);
     return is_object(impl) ? impl : 0;
 }
 
@@ -65,7 +58,7 @@ static Addr tensor_impl(Addr python_tensor)
 static UInt head_bytes(Addr impl)
 {
     static UInt known;
-    UWord word = word_at(impl + 16);
+    UWord word = jm_word_at(impl + 16);
     if (!known && word)
         known = is_object(word) ? 16 : 24;
     return known;
@@ -75,22 +68,22 @@ static void read_tensor(Addr impl, TorchTensor *tensor)
 {
     memset(tensor, 0, sizeof *tensor);
     const UInt head = head_bytes(impl);
-    const Addr storage = head ? word_at(impl + head) : 0;
+    const Addr storage = head ? jm_word_at(impl + head) : 0;
     if (is_object(storage)) {
         tensor->has_storage = True;
-        tensor->data = word_at(storage + head);
-        tensor->is_cuda = (word_at(storage + head + DATA_DEVICE) & 0xff) == DEVICE_CUDA;
+        tensor->data = jm_word_at(storage + head);
+        tensor->is_cuda = (jm_word_at(storage + head + DATA_DEVICE) & 0xff) == DEVICE_CUDA;
     }
-    const Addr meta = head ? word_at(impl + head + 8) : 0;
-    if (!is_object(meta) || !is_object(word_at(meta)))
+    const Addr meta = head ? jm_word_at(impl + head + 8) : 0;
+    if (!is_object(meta) || !is_object(jm_word_at(meta)))
         return;
-    const Addr gradient = word_at(meta + META_GRADIENT);
+    const Addr gradient = jm_word_at(meta + META_GRADIENT);
     // PyTorch's placeholder for no tensor is the only object with a reference count of 0.
-    if (is_object(gradient) && (UInt)word_at(gradient + 8) != 0)
+    if (is_object(gradient) && (UInt)jm_word_at(gradient + 8) != 0)
         tensor->gradient = gradient;
-    const UWord wants = word_at(meta + META_WANTS_TO_2_0);
-    const Bool is_trained = (wants & 0xff) == 1 || (word_at(meta + META_WANTS_FROM_21) & 0xff) == 1;
-    tensor->is_leaf = is_trained && !word_at(meta + META_FUNCTION);
+    const UWord wants = jm_word_at(meta + META_WANTS_TO_2_0);
+    const Bool is_trained = (wants & 0xff) == 1 || (jm_word_at(meta + META_WANTS_FROM_21) & 0xff) == 1;
+    tensor->is_leaf = is_trained && !jm_word_at(meta + META_FUNCTION);
 }
 
 // ---- Python's objects ----------------------------------------------------------------------------------------

@@ -65,11 +65,6 @@ static struct {
     ULong start, end;
 } windows[N_WINDOWS];
 
-static Long read_file(void *to, SizeT n_bytes, ULong at)
-{
-    return jm_kernel_call(__NR_pread64, file, (UWord)to, n_bytes, at, 0);
-}
-
 // Return `n_bytes` at offset `at`, valid until the next call; NULL beyond the file's end.
 static const void *bytes_at(ULong at, SizeT n_bytes)
 {
@@ -80,7 +75,7 @@ static const void *bytes_at(ULong at, SizeT n_bytes)
     if (i == N_WINDOWS) {
         i = oldest++ % N_WINDOWS;
         windows[i].start = windows[i].end = VG_ROUNDDN(at, WINDOW_ALIGN);
-        Long got = read_file(windows[i].bytes, WINDOW_BYTES, windows[i].start);
+        Long got = jm_read_at(file, windows[i].bytes, WINDOW_BYTES, windows[i].start);
         windows[i].end += got < 0 ? 0 : got;
     }
     return at + n_bytes <= windows[i].end ? windows[i].bytes + (at - windows[i].start) : NULL;
@@ -186,12 +181,12 @@ static void read_batches(void)
     BatchHeader header = {.n_bytes = 0};
     ULong at = 0;
     for (; at < file_bytes; at += header.n_bytes) {
-        if (read_file(&header, sizeof header, at) != sizeof header || header.magic != MAGIC ||
+        if (jm_read_at(file, &header, sizeof header, at) != sizeof header || header.magic != MAGIC ||
             header.n_records > MAX_ENTRIES || header.n_bytes < sizeof header + header.n_records * sizeof *added ||
             header.n_bytes % 8 != 0 || at + header.n_bytes > file_bytes || at + header.n_bytes >= ~0u)
             break;
         const SizeT n_bytes = header.n_records * sizeof *added;
-        if (read_file(added, n_bytes, at + header.n_bytes - n_bytes) != (Long)n_bytes)
+        if (jm_read_at(file, added, n_bytes, at + header.n_bytes - n_bytes) != (Long)n_bytes)
             break;
         add_entries(added, header.n_records, at);
     }

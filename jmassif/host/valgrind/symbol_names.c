@@ -53,11 +53,6 @@ static struct {
     UInt n_misses;
 } file;
 
-static Bool read_at(Int fd, void *to, SizeT bytes, ULong offset)
-{
-    return jm_kernel_call(__NR_pread64, fd, (UWord)to, bytes, offset, 0) == (Long)bytes;
-}
-
 static Bool map(Int fd, const Elf64_Shdr *section, Mapping *mapping)
 {
     ULong before = section->sh_offset % VKI_PAGE_SIZE;
@@ -106,7 +101,7 @@ static void add_tables(Int fd)
 {
     struct vg_stat of;
     Elf64_Ehdr header;
-    if (VG_(fstat)(fd, &of) != 0 || !read_at(fd, &header, sizeof header, 0) ||
+    if (VG_(fstat)(fd, &of) != 0 || jm_read_at(fd, &header, sizeof header, 0) != sizeof header ||
         VG_(memcmp)(header.e_ident, ELFMAG, SELFMAG) != 0 || header.e_ident[EI_CLASS] != ELFCLASS64 ||
         header.e_shentsize != sizeof(Elf64_Shdr) || header.e_shnum > MOST_SECTIONS)
         return;
@@ -114,10 +109,10 @@ static void add_tables(Int fd)
     for (UInt kind = 0; kind < 2; kind++)
         for (UInt i = 0; i < header.e_shnum; i++) {
             Elf64_Shdr symbols, names;
-            if (read_at(fd, &symbols, sizeof symbols, header.e_shoff + i * sizeof symbols) &&
+            if (jm_read_at(fd, &symbols, sizeof symbols, header.e_shoff + i * sizeof symbols) == sizeof symbols &&
                 symbols.sh_type == in_the_cores_order[kind] && symbols.sh_link < header.e_shnum &&
                 file.n_tables <= kind &&
-                read_at(fd, &names, sizeof names, header.e_shoff + symbols.sh_link * sizeof names))
+                jm_read_at(fd, &names, sizeof names, header.e_shoff + symbols.sh_link * sizeof names) == sizeof names)
                 add_table(fd, &of, &symbols, &names);
         }
 }
