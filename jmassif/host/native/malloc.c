@@ -319,23 +319,25 @@ static void tell_wanted(SizeT bytes)
         jm_native_thread->bytes_of_new = bytes;
 }
 
+// Finds the function, and the way of a call: `recorded` where its object has a malloc too, which it then does not call.
+static __attribute__((noinline)) Addr find_way(const HChar *symbol, Addr *original, Addr recorded)
+{
+    prepare();
+    *original = jm_native_next(symbol);
+    return jm_native_next_is_with(symbol, "malloc") ? recorded : *original;
+}
+
 #define NEW(name, symbol, tell)                                                                                        \
     static New *original_##name, *way_##name;                                                                          \
     static void *recorded_##name(SizeT bytes, UWord align, UWord nothrow)                                              \
     {                                                                                                                  \
         return recorded(original_##name(bytes, align, nothrow), bytes, "malloc");                                      \
     }                                                                                                                  \
-    __attribute__((noinline)) static void find_##name(void)                                                            \
-    {                                                                                                                  \
-        prepare();                                                                                                     \
-        original_##name = (New *)jm_native_next(symbol);                                                               \
-        way_##name = jm_native_next_is_with(symbol, "malloc") ? recorded_##name : original_##name;                     \
-    }                                                                                                                  \
     __attribute__((visibility("default"))) void *name(SizeT bytes, UWord align, UWord nothrow) __asm__(symbol);        \
     void *name(SizeT bytes, UWord align, UWord nothrow)                                                                \
     {                                                                                                                  \
         if (UNLIKELY(!way_##name))                                                                                     \
-            find_##name();                                                                                             \
+            *(Addr *)&way_##name = find_way(symbol, (Addr *)&original_##name, (Addr)recorded_##name);                  \
         tell;                                                                                                          \
         return way_##name(bytes, align, nothrow);                                                                      \
     }
@@ -356,17 +358,11 @@ NEW(new_array_aligned_nothrow, "_ZnamSt11align_val_tRKSt9nothrow_t", tell_wanted
             NATIVE_RECORD(freed, &((Call){.old = p}));                                                                 \
         original_##name(p, bytes, align);                                                                              \
     }                                                                                                                  \
-    __attribute__((noinline)) static void find_##name(void)                                                            \
-    {                                                                                                                  \
-        prepare();                                                                                                     \
-        original_##name = (Delete *)jm_native_next(symbol);                                                            \
-        way_##name = jm_native_next_is_with(symbol, "malloc") ? recorded_##name : original_##name;                     \
-    }                                                                                                                  \
     __attribute__((visibility("default"))) void name(void *p, UWord bytes, UWord align) __asm__(symbol);               \
     void name(void *p, UWord bytes, UWord align)                                                                       \
     {                                                                                                                  \
         if (UNLIKELY(!way_##name))                                                                                     \
-            find_##name();                                                                                             \
+            *(Addr *)&way_##name = find_way(symbol, (Addr *)&original_##name, (Addr)recorded_##name);                  \
         way_##name(p, bytes, align);                                                                                   \
     }
 DELETE(delete_, "_ZdlPv")
