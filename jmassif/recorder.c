@@ -262,8 +262,8 @@ void event_killed(UInt signal)
     end_trace(SNAPSHOT_SIGNAL, signal);
 }
 
-// Prints a command to type in the directory of the start, once for a process and its forks. A bundle's command is typed by
-// its path.
+// Prints a command to type in the directory of the start, once for a process and its forks. A bundle's command is typed
+// by its path.
 static void print_next_step(const HChar *trace)
 {
     if (is_forked)

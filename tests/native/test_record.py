@@ -317,7 +317,11 @@ def test_the_command_and_the_package_start_a_script_without_recording(tmp_path: 
     )
     command = installed(tmp_path / "there")
     # "make check" names a Valgrind; who asks for the native recorder gets that.
-    env = {"PATH": f"{command.parent}:{os.environ['PATH']}", "PYTHONPATH": str(ROOT / "reporter"), "VALGRIND": "valgrind"}
+    env = {
+        "PATH": f"{command.parent}:{os.environ['PATH']}",
+        "PYTHONPATH": str(ROOT / "reporter"),
+        "VALGRIND": "valgrind",
+    }
     ways: List[List[Argument]] = [
         [command, "--native", OFF, "-q", PYTHON],
         [PYTHON, "-m", "jmassif", "--native", OFF, "-q"],
