@@ -198,6 +198,50 @@ def test_memory_of_the_host(available: Optional[int], limit: Optional[int], verd
     assert run.only().verdict == verdict
 
 
+# NvMap's check by release, of 2881 MiB that are available and 512 MiB of free CMA.
+@pytest.mark.parametrize(
+    "l4t, board, granted",
+    [
+        ("32.7.1", "Nano", None),
+        ("35.4.1", "Orin", 2369 * MIB * 15 // 16),
+        ("36.4.3", "Orin", 2369 * MIB),
+        ("36.4.7", "Orin", 2369 * MIB - 2369 * MIB // 1000),
+        ("36.5", "Orin", 2369 * MIB - 2369 * MIB // 1000),
+        ("39.2.0", "Orin", 2369 * MIB - 2369 * MIB // 1000),
+        ("39.2.0", "NVIDIA Jetson AGX Thor Developer Kit", None),
+        ("", "Orin", None),
+    ],
+)
+@pytest.mark.parametrize("asked", [2400 * MIB, 2200 * MIB])
+def test_nvmaps_limit_counts_where_the_release_has_it_and_the_request_is_beyond(
+    l4t: str, board: str, granted: Optional[int], asked: int
+) -> None:
+    run = Run(l4t=l4t, board=board)
+    run.trace.lines += [f"y 1 mem-total {BOARD}", f"y 1 mem-available {2881 * MIB}", f"y 1 cma-free {512 * MIB}"]
+    run.trace.lines += [f"y 1 mem-free {2870 * MIB}"]
+    run.fails(asked, **on_board(2870 * MIB))
+    incident = run.only()
+    if granted is None or asked <= granted:
+        assert (incident.verdict, incident.situation.granted) == ("refused", None)
+        assert "NvMap" not in reason(incident, False)
+    else:
+        assert (incident.verdict, incident.situation.granted) == ("limit", granted)
+        said = f"NvMap grants at most {size(granted)} here: 2.81 GiB available minus 512 MiB of free CMA;"
+        assert reason(incident, False) == f"{said} {size(asked)} were requested."
+
+
+@pytest.mark.parametrize("free, counted", [(1000, 900), (1500, 500), (2000, 0)])
+def test_cached_files_count_as_far_as_the_driver_does_not_call_them_free(free: int, counted: int) -> None:
+    run = Run().holds(3, 500 * MIB)
+    run.trace.lines += [f"y 1 mem-total {BOARD}", f"y 1 mem-available {2000 * MIB}", f"y 1 mem-free {1000 * MIB}"]
+    run.trace.lines += [f"y 1 cached {900 * MIB}", f"y 1 slab-reclaimable {300 * MIB}"]
+    run.trace.lines += [f"y 1 process-files {100 * MIB}"]
+    run.fails(2500 * MIB, **on_board(free * MIB))
+    situation = run.only().situation
+    assert situation.page_cache == counted * MIB
+    assert situation.others == BOARD - free * MIB - 500 * MIB - counted * MIB
+
+
 # ---- tries -----------------------------------------------------------------------------------
 
 

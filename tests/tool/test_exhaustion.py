@@ -17,7 +17,11 @@ from jmassif.analysis.oom import Hint, Incident, call_of, incidents_of
 from jmassif.attribution.names import Names
 from jmassif.model.records import Exhaustion
 from jmassif.model.run import Profile
+from jmassif.render.failures import arithmetic, reason
+from jmassif.render.summary import action
+from jmassif.units import size
 from tests.harness import BUILD, VALGRIND, Recording, compile_c, record, recorded
+from tests.tool import board
 from tests.tool.cuda_ledger import figures
 from tests.tool.programs import functions, print_report
 from tests.tool.test_tensors import build
@@ -63,6 +67,62 @@ def printed_segments(stdout: str) -> List[List[int]]:
 
 def drawn_segments(layout: Layout) -> List[List[int]]:
     return [[part.bytes if part.account else -part.bytes for part in segment.parts] for segment in layout.reserving]
+
+
+# ---- NvMap's own limit -----------------------------------------------------------------------
+
+ASKS = """
+#include <stdlib.h>
+int cudaMalloc(void **, size_t), cudaMemGetInfo(size_t *, size_t *);
+int main(int argc, char **argv)
+{
+    void *block;
+    size_t free_bytes, total;
+    return cudaMalloc(&block, 200 << 20) || cudaMemGetInfo(&free_bytes, &total) ||
+           cudaMalloc(&block, strtoull(argv[1], NULL, 0) << 20) != 2;
+}
+"""
+
+
+def asks(sim: Path, tmp_path: Path, mib: int, l4t: str, release: str, *board_options: str) -> Profile:
+    """A board of 4 GiB that has the release, on which a second cudaMalloc of so much fails."""
+    board.require_board(sim)
+    major, _, revision = l4t.partition(".")
+    (tmp_path / "etc").mkdir()
+    (tmp_path / "etc/nv_tegra_release").write_text(f"# R{major} (release), REVISION: {revision}, GCID: 0\n")
+    options = [f"--memory={4096 * MIB}", "--machine", *board_options]
+    program = compile_c(ASKS, f"-L{sim}", "-l:libcudart.so.13", f"-Wl,-rpath,{sim}")
+    env = {"JMSIM_BOARD_BYTES": str(4096 * MIB)}
+    launcher = board.launcher(sim, release, *options)
+    return record([program, str(mib)], [f"--board-root={tmp_path}"], env=env, launcher=launcher, status=0).profile
+
+
+@pytest.mark.parametrize("l4t, release", [("36.4.7", "r36"), ("39.2.0", "r39")])
+def test_nvmaps_limit_is_said_where_it_explains_the_failure(sim: Path, tmp_path: Path, l4t: str, release: str) -> None:
+    profile = asks(sim, tmp_path, 3000, l4t, release, f"--cma={512 * MIB}")
+    incident = [each for each in incidents_of(profile, Names(profile)) if each.call == "cudaMalloc"][-1]
+    s, said = incident.situation, " ".join(reason(incident, False).split())
+    assert incident.verdict == "limit" and s.granted is not None and s.available is not None
+    left = s.available - 512 * MIB
+    assert s.granted == left - left // 1000 < 3000 * MIB < s.available
+    assert said == (
+        f"NvMap grants at most {size(s.granted)} here: {size(s.available)} available minus 512 MiB of free CMA;"
+        " 2.93 GiB were requested."
+    )
+
+
+def test_cached_files_are_named_and_not_everything_else(sim: Path, tmp_path: Path) -> None:
+    """Without a release whose limit is known: cuMemGetInfo has no more than what is free without them."""
+    profile = asks(sim, tmp_path, 3000, "34.1", "r36", f"--cma={512 * MIB}", f"--cached={2000 * MIB}")
+    incident = [each for each in incidents_of(profile, Names(profile)) if each.call == "cudaMalloc"][-1]
+    s = incident.situation
+    assert s.granted is None and s.free is not None and s.total is not None and s.own is not None
+    assert 0 < 2000 * MIB - s.page_cache < 32 * MIB  # but the program's own libraries
+    assert s.others == s.total - s.free - s.own - s.page_cache
+    assert ("page cache", s.page_cache, "the kernel can drop it") in arithmetic(s)
+    assert f"; page cache: {size(s.page_cache)}; other programs" in reason(incident, False)
+    text = next(action(hint, False, incident) for hint in incident.hints if hint.action == "drop-page-cache")
+    assert "drop_caches" in text and size(s.page_cache) in text
 
 
 # ---- the experiment --------------------------------------------------------------------------

@@ -9,7 +9,7 @@ for one that did not fail. Sentences stand in render/failures.py and render/summ
 import re
 from bisect import bisect_right
 from itertools import islice
-from typing import Dict, List, NamedTuple, Optional, Set, Tuple
+from typing import Callable, Dict, List, NamedTuple, Optional, Set, Tuple
 
 from jmassif.analysis.aggregate import Usage, series
 from jmassif.analysis.device_memory import Layout, layouts, position_of_peak
@@ -44,7 +44,8 @@ _SCALING_ROLES = ("activation", "input", "temporary")
 class Hint(NamedTuple):
     """An action that the trace proves, and the bytes that it returns."""
 
-    # empty-cache, expandable-segments, max-split-size, trim-pools, smaller-workspace, lazy-loading, smaller-batch, stop-others
+    # empty-cache, expandable-segments, max-split-size, trim-pools, smaller-workspace, lazy-loading, smaller-batch,
+    # drop-page-cache, stop-others
     action: str
     bytes: int
     line: str = ""  # to act at or before; safe to show
@@ -72,6 +73,10 @@ class Situation(NamedTuple):
     own: Optional[int]  # of this program, in that space; in both where they share memory
     others: Optional[int]  # everything else that is not free
     limit: Optional[int]  # of the address space
+    granted: Optional[int]  # by NvMap to one request, where that is less than the request
+    available: Optional[int]  # of the machine
+    cma_free: int  # of that, kept from NvMap
+    page_cache: int  # that the driver counted as in use
     by_owner: Dict[str, int]  # all of this program
     scaling: int  # bytes of tensors that scale with the input, by their roles
 
@@ -127,6 +132,26 @@ def _totals_at(run: Profile, event: Exhaustion) -> Tuple[int, int]:
     return (run.timeline.host[at], run.timeline.device[at]) if at >= 0 else (0, 0)
 
 
+def _granted(run: Profile, left: int) -> Optional[int]:
+    """The most that NvMap grants to one request, of what is available without CMA; None where its check is not known.
+
+    From the releases' public sources (system_heap_free_mem): r35 takes off 1/16 for page colouring, r36 nothing, and from 36.4.7
+    on a thousandth. A Thor's device memory is the resource manager's.
+    """
+    release = run.manifest.get("l4t", "")
+    if not at_least(release, 35) or "Thor" in run.manifest.get("board", "") or run.is_discrete:
+        return None
+    is_new = at_least(release, 36, 4, 7) or at_least(release, 36, 5)
+    return left - (left // 1000 if is_new else 0 if at_least(release, 36) else left // 16)
+
+
+def _page_cache(figure: Callable[[str], int], free: int) -> int:
+    """Cached bytes that the kernel can drop, without the program's own files, and that the driver did not count as free."""
+    available = figure("mem-available")
+    droppable = min(figure("cached") + figure("buffers") + figure("slab-reclaimable"), available - figure("mem-free"))
+    return max(0, min(droppable - figure("process-files"), available - free))
+
+
 def _situation(run: Profile, event: Exhaustion, layout: Layout, held: _Held) -> Situation:
     figures = event.figures
     kind = run.accounts[event.account].kind
@@ -146,12 +171,28 @@ def _situation(run: Profile, event: Exhaustion, layout: Layout, held: _Held) -> 
         counted = (run.system_at("process-resident", event.time) or 0) + (0 if run.is_discrete else device)
     pieces = layout.fragmentation
     by_owner: Dict[str, int] = {}
+    # The machine's figures come with the snapshot of the failure.
+    sampled = event.time if event.snapshot is None else run.snapshots[event.snapshot].time
+
+    def figure(name: str) -> int:
+        return run.system_at(name, sampled) or 0
+
+    is_shared = side == "device" and not run.is_discrete and figure("mem-available") > 0
+    page_cache = _page_cache(figure, free) if is_shared and free is not None else 0
     for (owner, _), usage in held.items():
         by_owner[owner] = by_owner.get(owner, 0) + usage.bytes
     gathered = max(0, figures.get("vmm-created", 0) - figures.get("vmm-mapped", 0)) if kind == "vmm" else 0
+    asked = max(event.bytes + gathered, figures.get("framework-request", 0)) or None
+    granted = None
+    if is_shared and event.error and kind != "vmm":
+        granted = _granted(run, max(0, figure("mem-available") - figure("cma-free")))
+    if granted is not None and asked is not None and granted < asked:
+        free = granted
+    else:
+        granted = None
     return Situation(
         side=side,
-        asked=max(event.bytes + gathered, figures.get("framework-request", 0)) or None,
+        asked=asked,
         free=free,
         gathered=gathered,
         total=total,
@@ -162,8 +203,12 @@ def _situation(run: Profile, event: Exhaustion, layout: Layout, held: _Held) -> 
         returnable=pieces.returnable,
         pool_unused=max(0, figures.get("pool-reserved", 0) - figures.get("pool-used", 0)),
         own=own,
-        others=None if total is None or available is None else max(0, total - available - counted),
+        others=None if total is None or available is None else max(0, total - available - counted - page_cache),
         limit=figures.get("address-space-limit"),
+        granted=granted,
+        available=figure("mem-available") or None,
+        cma_free=figure("cma-free"),
+        page_cache=page_cache,
         by_owner=by_owner,
         scaling=sum(usage.bytes for (_, scales), usage in held.items() if scales),
     )
@@ -199,12 +244,14 @@ def _verdict(event: Exhaustion, freed: int, s: Situation) -> str:
     if s.total is not None and s.asked > s.total:
         return TOO_LARGE
     asked, free = s.asked - s.gathered, s.free or 0
-    if free >= asked + _DRIVER_PAGE:
+    if s.granted is None and free >= asked + _DRIVER_PAGE:
         return REFUSED
     if s.returnable + s.pool_unused and free + s.returnable + s.pool_unused >= asked:
         return CACHE_BOUND
     if s.cached and free + s.cached + s.pool_unused >= asked:
         return FRAGMENTATION
+    if s.granted is not None and (s.available or 0) >= asked:
+        return LIMIT
     return UNKNOWN if s.free is None else _full_or_others(s)
 
 
@@ -304,6 +351,8 @@ def _hints(run: Profile, account: int, s: Situation, layout: Layout, verdict: st
         scaling = s.scaling + s.asked - s.gathered
         if s.side == "device" and s.scaling and missing < scaling:
             hints.append(Hint("smaller-batch", missing, setting=1000 * (scaling - missing) // scaling))
+        if s.granted is None and s.page_cache >= missing:
+            hints.append(Hint("drop-page-cache", s.page_cache, is_trial=True))
         if s.others is not None and s.others >= missing:
             hints.append(Hint("stop-others", s.others))
     return hints

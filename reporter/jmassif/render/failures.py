@@ -47,7 +47,8 @@ def _full(s: Situation, is_discrete: bool) -> str:
         free += f" and {size(s.cached + s.pool_unused)} in caches"
     missing = f"{size(s.missing)} was missing" if s.missing is not None else "the request has no size"
     own = f"This program holds {size(s.own)}" if s.own is not None else ""
-    others = f"; {outside}: {size(s.others)}" if s.others is not None else ""
+    others = f"; page cache: {size(s.page_cache)}" if s.page_cache else ""
+    others += f"; {outside}: {size(s.others)}" if s.others is not None else ""
     return f"{free}; {missing}. {own}{others}."
 
 
@@ -60,12 +61,21 @@ def _nearly_full(s: Situation) -> str:
     return f" In one piece they would have held it and left {size(spare)}: the memory was nearly full."
 
 
+def _nvmap(s: Situation) -> str:
+    """NvMap's own limit, which is below the request."""
+    cma = f" minus {size(s.cma_free)} of free CMA" if s.cma_free else ""
+    found = f"NvMap grants at most {size(s.granted or 0)} here: {size(s.available or 0)} available{cma}"
+    return f"{found}; {size((s.asked or 0) - s.gathered)} were requested."
+
+
 def reason(incident: Incident, is_discrete: bool) -> str:
     """The verdict in a sentence or two, with its numbers."""
     s, verdict = incident.situation, incident.verdict
     free = "" if s.free is None else size(s.free)
     if incident.outcome == "retried" and s.side == "device":
         return f"Retry succeeded after {size(incident.freed)} was freed." if incident.freed else "Retry succeeded."
+    if s.granted is not None and verdict == "limit":
+        return _nvmap(s)
     if verdict == "too large":
         where = "machine" if s.side == "host" else "GPU" if is_discrete else "board"
         return f"{size(s.asked or 0)} is more than the {where} has ({size(s.total or 0)})."
@@ -88,7 +98,7 @@ def reason(incident: Incident, is_discrete: bool) -> str:
         besides = f", and {free} outside" if free else ""
         kept = f"{size(s.cached)} of the reserved memory was free{besides}, but in {holes}."
         return f"{kept} {size(s.returnable)} of it can be returned.{_nearly_full(s)}"
-    return _full(s, is_discrete)
+    return f"{_nvmap(s)} {_full(s, is_discrete)}" if s.granted is not None else _full(s, is_discrete)
 
 
 def arithmetic(s: Situation) -> List[Tuple[str, int, str]]:
@@ -107,6 +117,8 @@ def arithmetic(s: Situation) -> List[Tuple[str, int, str]]:
         rows.append(("unused in stream-ordered pools", s.pool_unused, ""))
     if s.missing and s.missing != s.asked:
         rows.append(("missing", s.missing, ""))
+    if s.page_cache:
+        rows.append(("page cache", s.page_cache, "the kernel can drop it"))
     rows += [("this program", s.own, ""), ("everything else", s.others, "")]
     return [(label, n_bytes, remark) for label, n_bytes, remark in rows if n_bytes is not None]
 

@@ -222,6 +222,8 @@ def action(hint: Hint, is_pytorch: bool, failure: Optional[Incident] = None, pea
         "lazy-loading": f"CUDA_MODULE_LOADING=LAZY: kernel code holds {n_bytes}, and most of it is seldom used.",
         "smaller-batch": f"With at most {hint.setting / 10:.0f} % of the batch this request would have fit: {n_bytes} was"
         " missing, and inputs and activations scale with it. Later requests may need more.",
+        "drop-page-cache": f"Try sync; echo 3 | sudo tee /proc/sys/vm/drop_caches: {n_bytes} of files is cached, which"
+        f" cuMemGetInfo counts as in use{lacking}.",
         "stop-others": f"Stop other programs: with the system they hold {n_bytes}{lacking}.",
     }[hint.action]
 
