@@ -177,7 +177,9 @@ def _situation(run: Profile, event: Exhaustion, layout: Layout, held: _Held) -> 
     def figure(name: str) -> int:
         return run.system_at(name, sampled) or 0
 
-    is_shared = side == "device" and not run.is_discrete and figure("mem-available") > 0
+    # A device of another size has other chips, as a simulated one.
+    is_same = total is None or abs(total - figure("mem-total")) <= total // 10
+    is_shared = side == "device" and not run.is_discrete and figure("mem-available") > 0 and is_same
     page_cache = _page_cache(figure, free) if is_shared and free is not None else 0
     for (owner, _), usage in held.items():
         by_owner[owner] = by_owner.get(owner, 0) + usage.bytes
