@@ -113,6 +113,37 @@ def test_a_desktop_is_told_with_what_it_takes(tmp_path: Path) -> None:
     assert not checks.check_desktop(Machine(str(tmp_path)))
 
 
+def test_a_boards_own_bytes_are_those_of_the_kernels_files(tmp_path: Path) -> None:
+    """Each figure once more by hand; nothing that no file proves."""
+    machine = Machine(str(tmp_path))
+    put(tmp_path, "/proc/meminfo", "MemTotal: 8000000 kB\nMemFree: 1000000 kB\nMemAvailable: 3000000 kB\n")
+    assert checks.check_board_memory(machine) is None  # no board
+    put(tmp_path, "/etc/nv_tegra_release", "# R39 (release), REVISION: 2.0\n")
+    assert checks.check_board_memory(machine) is None  # nothing proven
+    more = "Buffers: 1024 kB\nCached: 1047552 kB\nSReclaimable: 0 kB\nCmaTotal: 524288 kB\nCmaFree: 512000 kB\n"
+    with (tmp_path / "proc/meminfo").open("a") as stream:
+        stream.write(more + "SwapTotal: 4096000 kB\nSwapFree: 4014080 kB\n")
+    put(tmp_path, "/proc/812/comm", "nvargus-daemon\n")
+    put(tmp_path, "/proc/812/statm", f"900000 {(40 << 20) // 4096} {(10 << 20) // 4096} 1 0 1 0\n")
+    put(tmp_path, "/proc/813/comm", "Xorg\n")
+    put(tmp_path, "/proc/813/statm", f"900000 {(90 << 20) // 4096} {(20 << 20) // 4096} 1 0 1 0\n")
+    put(tmp_path, "/sys/block/zram0/mm_stat", f"{9 << 20} {3 << 20} {4 << 20} 0 {5 << 20} 0 0 0\n")
+    nodes = {"vpr": 3 << 30 | 1 << 20, "camdbg_carveout": 64 << 20, "off": 7 << 20, "linux,cma": 512 << 20}
+    for name, n_bytes in nodes.items():
+        node = tmp_path / "proc/device-tree/reserved-memory" / name
+        node.mkdir(parents=True)
+        (node / "reg").write_bytes((1 << 31).to_bytes(8, "big") + n_bytes.to_bytes(8, "big"))
+    put(tmp_path, "/proc/device-tree/reserved-memory/off/status", "disabled\0")
+    put(tmp_path, "/proc/device-tree/reserved-memory/linux,cma/reusable", "")
+    found = only(checks.check_board_memory(machine))
+    assert found.text == (
+        "desktop 70.0 MiB, nvargus-daemon 30.0 MiB, CMA (500 MiB of it free) 512 MiB, reserved-memory nodes 3.06 GiB,"
+        " zram 4.00 MiB, page cache 1.00 GiB, swap in use 80.0 MiB"
+    )
+    assert all(word in found.mend for word in ("systemctl stop nvargus-daemon", "cma=", "drop_caches", "swapoff"))
+    assert found.state == OK
+
+
 # ---- limits, of a process that has them ------------------------------------------------------
 
 

@@ -319,10 +319,14 @@ def needed(machine: Machine) -> int:
 _STOP_DESKTOP = "sudo systemctl isolate multi-user.target (and graphical.target to have it back)"
 
 
+def _meminfo(machine: Machine) -> Mapping[str, int]:
+    rows = re.findall(r"(?m)^(\w+): *(\d+) kB$", machine.text("/proc/meminfo"))
+    return {label: int(number) * 1024 for label, number in rows}
+
+
 def check_memory(machine: Machine) -> Verdict:
     """Available memory, against that which the program needs."""
-    rows = re.findall(r"(?m)^(\w+): *(\d+) kB$", machine.text("/proc/meminfo"))
-    figures = {label: int(number) * 1024 for label, number in rows}
+    figures = _meminfo(machine)
     if "MemAvailable" not in figures:
         return Verdict(LOST, "/proc/meminfo cannot be read: reports lack the machine's memory")
     available, limit = _available(machine, figures)
@@ -344,14 +348,84 @@ def check_memory(machine: Machine) -> Verdict:
 _DESKTOP = "Xorg Xwayland gnome-shell compiz lxpanel xfdesktop plasmashell chromium chromium-browse firefox".split()
 
 
-def check_desktop(machine: Machine) -> Optional[Verdict]:
-    """A desktop session takes memory that host and device share."""
+def _files(machine: Machine, pattern: str) -> List[str]:
+    return sorted(glob.glob(glob.escape(machine.root) + pattern))
+
+
+def _taken(machine: Machine, names: Sequence[str]) -> int:
+    """Bytes of processes of these names."""
     taken = 0
-    for process in glob.glob(f"{glob.escape(machine.root)}/proc/[0-9]*"):
-        words = _read(f"{process}/statm").split() if _read(f"{process}/comm").strip() in _DESKTOP else []
+    for process in _files(machine, "/proc/[0-9]*"):
+        words = _read(f"{process}/statm").split() if _read(f"{process}/comm").strip() in names else []
         if len(words) >= 3:
             taken += max(0, int(words[1]) - int(words[2])) * resource.getpagesize()  # resident, less what is shared
+    return taken
+
+
+def check_desktop(machine: Machine) -> Optional[Verdict]:
+    """A desktop session takes memory that host and device share."""
+    taken = _taken(machine, _DESKTOP)
     return Verdict(LOST, f"a session takes {size(taken)}", _STOP_DESKTOP) if taken > 32 * _MIB else None
+
+
+_RESERVED = "/proc/device-tree/reserved-memory"
+
+
+def _cells(path: str) -> List[int]:
+    """The numbers of a property of the device tree; [] if it is not there."""
+    try:
+        with open(path, "rb") as stream:
+            data = stream.read()
+    except OSError:
+        return []
+    return [int.from_bytes(data[at : at + 4], "big") for at in range(0, len(data), 4)]
+
+
+def _reserved(machine: Machine) -> int:
+    """Bytes of nodes with addresses that the device tree keeps from the kernel; a reusable one is CMA's."""
+    n_address, n_size = ((_cells(f"{machine.root}{_RESERVED}/#{of}-cells") or [2])[0] for of in ("address", "size"))
+    found = 0
+    for path in _files(machine, f"{_RESERVED}/*/reg"):
+        node, cells = os.path.dirname(path), _cells(path)
+        if os.path.exists(f"{node}/reusable") or _read(f"{node}/status").strip("\0") == "disabled":
+            continue
+        for at in range(0, len(cells) - n_address - n_size + 1, n_address + n_size):
+            size_cells = cells[at + n_address : at + n_address + n_size]
+            found += sum(cell << 32 * place for place, cell in enumerate(reversed(size_cells)))
+    return found
+
+
+def check_board_memory(machine: Machine) -> Optional[Verdict]:
+    """What a board holds for itself, by the kernel's files, and what gives it back."""
+    if not machine.text("/etc/nv_tegra_release"):
+        return None
+    figures, zram = _meminfo(machine), [_read(path).split() for path in _files(machine, "/sys/block/zram*/mm_stat")]
+    get = lambda *labels: [figures.get(label, 0) for label in labels]  # noqa: E731
+    available, free, cma, cma_free, swap, swap_free = get(
+        "MemAvailable", "MemFree", "CmaTotal", "CmaFree", "SwapTotal", "SwapFree"
+    )
+    found = [  # name, bytes, what gives it back
+        ("desktop", _taken(machine, _DESKTOP), "sudo systemctl isolate multi-user.target"),
+        ("nvargus-daemon", _taken(machine, ("nvargus-daemon",)), "sudo systemctl stop nvargus-daemon (no cameras)"),
+        (f"CMA ({size(cma_free)} of it free)", cma, "a smaller cma= in /boot/extlinux/extlinux.conf"),
+        ("reserved-memory nodes", _reserved(machine), "the device tree: nodes of devices that are not used"),
+        (
+            "zram",
+            sum(int(words[2]) for words in zram if len(words) > 2),
+            "sudo swapoff /dev/zram*, if what is there fits",
+        ),
+        (
+            "page cache",
+            max(0, min(sum(get("Cached", "Buffers", "SReclaimable")), available - free)),
+            "sync; echo 3 | sudo tee /proc/sys/vm/drop_caches",
+        ),
+        ("swap in use", swap - swap_free, "sudo swapoff -a, if what is there fits"),
+    ]
+    found = [row for row in found if row[1] >= _MIB]
+    text = ", ".join(f"{name} {size(n_bytes)}" for name, n_bytes, _ in found)
+    return (
+        Verdict(OK, text, "; ".join(f"{name.partition(' (')[0]}: {mend}" for name, _, mend in found)) if found else None
+    )
 
 
 # ---- limits ----
@@ -453,6 +527,7 @@ CHECKS = (
     Check("processor", lambda machine: check_processor(machine, valgrind_version(machine)), False, True),
     Check("memory", check_memory, True),
     Check("desktop", check_desktop),
+    Check("board's own", check_board_memory),
     Check("open files", check_open_files, True, True),
     Check("trace", check_trace, True),
     Check("temporary", check_temporary, True, True),
