@@ -75,3 +75,14 @@ def test_nvmap_is_told_by_debugfs_where_meminfo_does_not_have_it() -> None:
     assert sources(made.load()) == ["/proc/self/status", "/sys/kernel/debug/nvmap", "the control group"]
     made.lines.insert(1, f"y 0 nvmap-free {MIB}")
     assert "/sys/kernel/debug/nvmap" not in sources(made.load())
+
+
+def test_a_boards_own_bytes_are_named_and_of_no_other_machine() -> None:
+    for board, is_named in (("Simulated Jetson", True), ("", False)):
+        made = Trace(mem_total_bytes=str(4096 * MIB), memory="unified", **({"board": board} if board else {}))
+        account = made.account("heap", "app")
+        made.lines += [f"y 0 mem-available {3000 * MIB}", f"y 0 cached {700 * MIB}", f"y 0 cma-free {256 * MIB}"]
+        made.lines += [f"y 0 swap-total {100 * MIB}", f"y 0 swap-free {60 * MIB}"]
+        made.snapshot(0, "start", {account: (10 * MIB, 1)}, {"total": (0, {})})
+        named = "The board's own bytes then: page cache (Cached) 700 MiB, swap in use 40.0 MiB, CMA free 256 MiB;"
+        assert (named in " ".join(" ".join(section(made)).split())) == is_named

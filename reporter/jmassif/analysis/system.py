@@ -48,6 +48,7 @@ class History(NamedTuple):
 # Label, figures of the kernel (the first less the others), and History's wants_much and is_of_process.
 _ROWS: Tuple[Tuple[str, Tuple[str, ...], bool, bool], ...] = (
     ("available", ("mem-available",), True, False),
+    ("page cache (Cached)", ("cached",), False, False),
     ("largest free block", ("largest-free",), True, False),
     ("free in blocks of that size", ("free-in-largest",), True, False),
     ("swap in use", ("swap-total", "swap-free"), False, False),

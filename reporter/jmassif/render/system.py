@@ -13,6 +13,18 @@ from jmassif.units import count, growth, moment, percent, size
 # ---- machine ---------------------------------------------------------------------------------
 
 
+# Figures that a board could give back.
+_BOARDS_OWN = ("page cache (Cached)", "CMA free", "swap in use")
+
+
+def _boards_own(report: Report) -> Lines:
+    found = [f"{row.label} {size(row.chosen)}" for row in report.machine if row.label in _BOARDS_OWN and row.chosen]
+    if not found or not report.run.is_board:
+        return []
+    more = "jmassif doctor on the board names them and others as they are now, with what gives them back"
+    return paragraph(f"The board's own bytes then: {', '.join(found)}; {more}.")
+
+
 def machine(report: Report, view: View) -> Lines:
     """How much of the machine's memory was left, and whether it ran short."""
     if not report.machine:
@@ -28,6 +40,7 @@ def machine(report: Report, view: View) -> Lines:
         values = (figure.first, figure.chosen, figure.last, figure.worst)
         lines.append(table.row(figure.label, *("" if n_bytes is None else size(n_bytes) for n_bytes in values)))
     lines += rest(len(report.machine) - view.most(), "more figure", view.hint)
+    lines += _boards_own(report)
     return lines if view.is_brief else lines + paragraph(f"Source: {', '.join(report.machine_sources)}.")
 
 
