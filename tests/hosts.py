@@ -17,6 +17,7 @@ SKIPPED: List[Tuple[str, List[str]]] = [
     (
         "is about Valgrind: its core, its translation, its options",
         [
+            "tool/test_scopes.py::test_a_loader_that_looks_who_calls_it_is_not_called_by_a_wrapper*",
             "python/test_python_on_arm64.py*",
             "tool/test_both_hosts.py*",
             "tool/test_call_stacks.py::test_a_library_that_comes_and_goes_is_kept_once*",
@@ -71,8 +72,29 @@ SKIPPED: List[Tuple[str, List[str]]] = [
         ],
     ),
     (
+        "the C library's heap lies in the program's own mappings, and no reader of /proc can tell them apart",
+        ["tool/test_pages.py::test_the_sum_is_what_an_independent_reader_finds*"],
+    ),
+    (
+        "a process that waits for long is in the trace by a tail, which its next snapshot replaces",
+        ["tool/test_job_memory.py::*[[]spawn]"],
+    ),
+    (
+        "the C library's threads end where clone3 is refused with EPERM, as without a recorder",
+        ["tool/test_old_kernels.py::test_a_newer_call_that_is_refused_is_not_missed[[]clone3-1]"],
+    ),
+    (
+        "functions of CUDA's in the program itself, a runtime linked statically say, have no entry to replace",
+        [
+            "tool/test_cuda_failures.py::*_fail_as_they_do_without_us[[]static]",
+            "tool/test_exhaustion.py::test_the_driver_is_not_asked_while_a_stream_is_captured*",
+        ],
+    ),
+    (
         "overhead is what the C library's malloc rounds up, and when it gives memory back is its choice",
         [
+            "tool/test_headlines.py::test_the_headline_of_a_program_in_c[[]small]",
+            "tool/test_jetpacks.py::test_what_stands_around_the_blocks_follows_from_them*",
             "tool/test_heap_misuse.py::test_realloc_without_any_header*",
             "tool/test_heap_peak.py::test_memory_that_was_freed_goes_back_to_the_kernel*",
             "tool/test_heap_peak.py::test_realloc_in_all_ways*",

@@ -176,6 +176,32 @@ static Bool is_overwritten(Word number)
     return False;
 }
 
+static void attached(const UWord *args, Addr result)
+{
+    jm_native_attached(result);
+}
+
+static void detached(const UWord *args, Addr result)
+{
+    jm_native_detached(args[0]);
+}
+
+NATIVE_EXPORT void *shmat(Int id, const void *address, Int flags)
+{
+    ORIGINAL(void *, shmat, Int, const void *, Int);
+    void *p;
+    SYSTEM_CALL(p, original_shmat(id, address, flags), __NR_shmat, attached, id, (UWord)address, flags);
+    return p;
+}
+
+NATIVE_EXPORT Int shmdt(const void *address)
+{
+    ORIGINAL(Int, shmdt, const void *);
+    Int result;
+    SYSTEM_CALL(result, original_shmdt(address), __NR_shmdt, detached, (UWord)address);
+    return result;
+}
+
 // The break of a program that moves it itself. The C library's own heap moves it without this.
 static void break_moved(void *job)
 {
@@ -194,6 +220,16 @@ NATIVE_EXPORT void *sbrk(Word bytes)
     if (bytes && at != (void *)-1)
         NATIVE_RECORD(break_moved, from_and_to);
     return at;
+}
+
+NATIVE_EXPORT Int brk(void *to)
+{
+    ORIGINAL(Int, brk, void *);
+    Addr from_and_to[2] = {jm_kernel_call(__NR_brk, 0, 0, 0, 0, 0), (Addr)to};
+    Int result = original_brk(to);
+    if (result == 0 && from_and_to[0] != from_and_to[1])
+        NATIVE_RECORD(break_moved, from_and_to);
+    return result;
 }
 
 #ifndef __NR_close_range

@@ -472,6 +472,24 @@ void jm_native_moved(Addr from, SizeT old_bytes, Addr to, SizeT new_bytes)
         event_mapped(to + old_bytes, new_bytes - old_bytes, True, False, False);
 }
 
+void jm_native_attached(Addr start)
+{
+    Known *k = read_list() ? find(start) : NULL;
+    if (!k)
+        return;
+    k->is_reported = True; // not as the loader's
+    const SizeT bytes = k->end - k->start;
+    jm_native_report_changes();
+    event_mapped(start, bytes, True, False, False);
+}
+
+void jm_native_detached(Addr start)
+{
+    const Known *k = find(start);
+    if (k && k->start == start)
+        jm_native_unmapped(start, k->end - start);
+}
+
 void jm_native_stack_mapped(Addr inside)
 {
     Known *k = find(inside);

@@ -26,6 +26,10 @@ void jm_native_unmapped(Addr start, SizeT bytes);
 void jm_native_protected(Addr start, SizeT bytes, UInt protection);
 void jm_native_moved(Addr from, SizeT old_bytes, Addr to, SizeT new_bytes);
 
+// A System V segment was attached or detached there; only the kernel knows its size.
+void jm_native_attached(Addr start);
+void jm_native_detached(Addr start);
+
 // The stack of a new thread, which holds this address.
 void jm_native_stack_mapped(Addr inside);
 
