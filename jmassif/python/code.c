@@ -85,7 +85,7 @@ typedef struct {
 static Bool is_code(Addr object)
 {
     UWord type;
-    return !(object & 7) && jm_read_word(object + OBJECT_TYPE, &type) &&
+    return !(object & 7) && jm_read_word(object + code_objects.layout->object_more + OBJECT_TYPE, &type) &&
            (!code_objects.type || type == code_objects.type);
 }
 
@@ -107,10 +107,11 @@ static Bool read_str(Addr object, Part *part)
 
 static Bool read_lines(Addr object, Part *part)
 {
-    *part = (Part){.object = object, .contents = {.data = object + BYTES_DATA, .width = 1}};
+    const Addr body = object + code_objects.layout->object_more;
+    *part = (Part){.object = object, .contents = {.data = body + BYTES_DATA, .width = 1}};
     UWord *length = &part->contents.length;
-    if (!jm_read_word(object + OBJECT_LENGTH, length) || *length > MAX_LINE_TABLE ||
-        !jm_is_readable(object, BYTES_DATA + *length))
+    if (!jm_read_word(body + OBJECT_LENGTH, length) || *length > MAX_LINE_TABLE ||
+        !jm_is_readable(object, part->contents.data - object + *length))
         return False;
     set_end(part);
     return True;
@@ -171,8 +172,8 @@ static Bool can_be_read(CodeHead *h, Addr code)
 // wait for each other.
 static inline ULong difference(const Part *part)
 {
-    return (*(const UWord *)(part->object + OBJECT_LENGTH) ^ part->contents.length) | (part->end[-1] ^ part->last[0]) |
-           (part->end[-2] ^ part->last[1]);
+    return (*(const UWord *)(part->object + code_objects.layout->object_more + OBJECT_LENGTH) ^ part->contents.length) |
+           (part->end[-1] ^ part->last[0]) | (part->end[-2] ^ part->last[1]);
 }
 
 // True if the code object at this address is still the same. If the last walk saw it, a replacement must have been made

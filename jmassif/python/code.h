@@ -43,10 +43,13 @@ typedef struct {
 static inline Bool jm_python_find_str(const PythonLayout *layout, Addr object, Str *str)
 {
     UInt state;
-    if (!jm_read_word(object + JM_STR_LENGTH, &str->length) || !jm_read_uint(object + JM_STR_STATE, &state) ||
+    const Addr body = object + layout->object_more;
+    if (!jm_read_word(body + JM_STR_LENGTH, &str->length) || !jm_read_uint(body + JM_STR_STATE, &state) ||
         str->length > JM_MAX_STR)
         return False;
-    // Bits of the state: 2 (3.6-3.12) or more of interning, 3 of width, compact, ascii.
+    // Bits of the state: 2 of interning (8 in free-threaded builds since 3.14), 3 of width, compact, ascii.
+    if (layout->object_more && !(state & 0xfc))
+        state >>= 6;
     Bool is_compact = state & 1 << 5, is_ascii = state & 1 << 6;
     str->width = state >> 2 & 7;
     str->data = object + (is_ascii ? layout->string_ascii : layout->string_compact);

@@ -81,14 +81,17 @@ static const PythonLayout debug_positions[] = {
      .thread_next = 192, .thread_interpreter = 200, .thread_frame = 208, .thread_id = 216,
      .frame_previous = 256, .frame_code = 264, .frame_instruction = 272, .frame_owner = 288,
      .code_filename = 320, .code_plain_name = 328, .code_name = 336, .code_lines = 344, .code_firstlineno = 352, .code_bytes = 384,
-     .string_ascii = 640},
+     .frame_copy = 304, .code_copies = 392, .string_ascii = 640},
     {.version = 0x30f, .interpreters_head = 40, .interpreter_next = 64, .interpreter_threads = 72,
      .thread_next = 192, .thread_interpreter = 200, .thread_frame = 208, .thread_base = 216, .thread_id = 240,
      .frame_previous = 320, .frame_code = 328, .frame_instruction = 336, .frame_owner = 352,
      .code_filename = 384, .code_plain_name = 392, .code_name = 400, .code_lines = 408, .code_firstlineno = 416, .code_bytes = 448,
-     .string_ascii = 736},
+     .frame_copy = 368, .code_copies = 456, .string_ascii = 736},
 };
 // clang-format on
+
+// A thread's id, flags, a lock and two reference counts in place of one (PyObject, Include/object.h).
+#define OBJECT_MORE 16
 
 Bool jm_python_apply_debug_offsets(PythonLayout *layout, Addr runtime)
 {
@@ -96,8 +99,8 @@ Bool jm_python_apply_debug_offsets(PythonLayout *layout, Addr runtime)
     UWord version, is_free_threaded;
     if (!jm_read_bytes(runtime, cookie, sizeof cookie) || memcmp(cookie, "xdebugpy", 8) != 0)
         return False;
-    if (!jm_read_word(runtime + 8, &version) || !jm_read_word(runtime + 16, &is_free_threaded) || is_free_threaded)
-        return False; // without the GIL every object has a larger header
+    if (!jm_read_word(runtime + 8, &version) || !jm_read_word(runtime + 16, &is_free_threaded))
+        return False;
     const PythonLayout *at = NULL;
     for (UInt i = 0; i < sizeof debug_positions / sizeof debug_positions[0]; i++)
         if (debug_positions[i].version == version >> 16)
@@ -118,6 +121,7 @@ Bool jm_python_apply_debug_offsets(PythonLayout *layout, Addr runtime)
     if (published.string_ascii < 2 * sizeof(ULong) || published.string_ascii > 0xfff)
         return False;
     published.string_compact = published.string_ascii + 16; // utf8_length and utf8 (Include/cpython/unicodeobject.h)
+    published.object_more = is_free_threaded ? OBJECT_MORE : 0;
     *layout = published;
     return True;
 }

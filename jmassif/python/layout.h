@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
 // Offsets that a stack walk needs in each CPython release: one row per release. Since 3.13 the interpreter publishes
-// its own offsets (_Py_DebugOffsets), which take precedence. Offsets are in bytes, for 64-bit little-endian builds with
-// the GIL.
+// its own offsets (_Py_DebugOffsets), which take precedence, and which alone tell those of free-threaded builds.
+// Offsets are in bytes, for 64-bit little-endian builds.
 
 #ifndef JM_PYTHON_LAYOUT_H
 #define JM_PYTHON_LAYOUT_H
@@ -41,22 +41,24 @@ typedef struct {
     UShort frame_instruction; // f_lasti (int) or a pointer
     UShort frame_owner;       // 0 before 3.11
     UShort frame_is_entry;
+    UShort frame_copy;       // free-threaded, 3.14 on: index of the thread's copy of the code, which it runs
     UShort first_shim_owner; // owners from here on are not Python functions
     UShort code_firstlineno;
     UShort code_filename;
     UShort code_name; // the qualified name, before 3.11 the plain one
     UShort code_plain_name;
     UShort code_lines;
-    UShort code_bytes; // the bytes object, since 3.11 the code itself
+    UShort code_bytes;  // the bytes object, since 3.11 the code itself
+    UShort code_copies; // of threads: their number, then pointers to them; 0 if there are none
     UShort string_ascii;
     UShort string_compact;
+    UShort object_more; // bytes by which a free-threaded build's object heads are larger
 } PythonLayout;
 
 // The row of a release; NULL if it is not supported.
 const PythonLayout *jm_python_layout(UInt major, UInt minor);
 
-// Replace offsets by those that _Py_DebugOffsets at `runtime` publishes. False if it is missing or implausible, or the
-// build is free-threaded.
+// Replace offsets by those that _Py_DebugOffsets at `runtime` publishes. False if it is missing or implausible.
 Bool jm_python_apply_debug_offsets(PythonLayout *layout, Addr runtime);
 
 // Line of the instruction at byte offset `at`, from a table of `n` bytes; `first`, the code object's first line, if the

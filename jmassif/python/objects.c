@@ -93,7 +93,7 @@ static Addr find_generations(void)
     static Addr found_in, found;
     Addr runtime, interpreter;
     python = jm_python_interpreter(&runtime, &interpreter);
-    if (!python)
+    if (!python || python->object_more) // free-threaded: the collector has no lists
         return 0;
     Addr start = python->version < 0x309 ? runtime : interpreter;
     if (found_in != start) {

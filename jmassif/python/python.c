@@ -68,7 +68,7 @@ static Bool find_version(Addr code, UInt *major, UInt *minor)
 static void measure_frame_head(void)
 {
     const PythonLayout *l = &python.layout;
-    const UShort fields[] = {l->frame_code, l->frame_previous, l->frame_instruction};
+    const UShort fields[] = {l->frame_code, l->frame_previous, l->frame_instruction, l->frame_copy};
     python.frame_head = jm_python_end_of(fields, sizeof fields / sizeof fields[0]);
     // Byte fields: a word at the end of the structure could reach beyond it.
     if (python.frame_head <= l->frame_owner)
@@ -175,25 +175,43 @@ Addr jm_python_symbol(const HChar *name)
 }
 
 // All states of a thread, newest first: one for each interpreter that it has entered. States are not cached, because a
-// search takes three reads a state, and a cached state may be freed or belong to another thread.
-static UInt find_states(ThreadId tid, Addr *states, UInt max)
+// search takes three reads a state, and a cached state may be freed or belong to another thread. Sets `*is_whole` to
+// False if the list did not hold together: other threads change it.
+static UInt search_states(ThreadId tid, Addr *states, UInt max, Bool *is_whole)
 {
     const PythonLayout *at = &python.layout;
     Addr reg = host_thread_pointer(tid);
     UInt n = 0, steps = 0;
     UWord interp = first_interpreter(), state;
+    *is_whole = True;
     while (interp && steps++ < MAX_STATES && jm_read_word(interp + at->interpreter_threads, &state)) {
         while (state && steps++ < MAX_STATES) {
             UWord id, owner;
             if (!jm_read_word(state + at->thread_id, &id) || !jm_read_word(state + at->thread_interpreter, &owner) ||
-                owner != interp)
+                owner != interp) {
+                *is_whole = False;
                 break;
+            }
             if (jm_python_is_identity(id, reg) && n < max)
                 states[n++] = state;
             if (!jm_read_word(state + at->thread_next, &state))
                 break;
         }
         if (!jm_read_word(interp + at->interpreter_next, &interp))
+            break;
+    }
+    return n;
+}
+
+#define MAX_SEARCHES 4
+
+static UInt find_states(ThreadId tid, Addr *states, UInt max)
+{
+    Bool is_whole;
+    UInt n = 0;
+    for (UInt i = 0; !n && i < MAX_SEARCHES; i++) {
+        n = search_states(tid, states, max, &is_whole);
+        if (is_whole)
             break;
     }
     return n;
@@ -258,6 +276,18 @@ static void walk_frame_objects(Addr state)
     }
 }
 
+// Start of the instructions that a frame runs: the code object's, or the thread's copy of them.
+static Addr bytes_run_by(Addr frame, Addr code)
+{
+    const PythonLayout *l = &python.layout;
+    UWord copies, copy, n;
+    UInt i;
+    if (l->frame_copy && jm_read_uint(frame + l->frame_copy, &i) && i && jm_read_word(code + l->code_copies, &copies) &&
+        copies && jm_read_word(copies, &n) && i < n && jm_read_word(copies + (i + 1) * sizeof(Addr), &copy) && copy)
+        return copy;
+    return code + l->code_bytes;
+}
+
 static void walk_interpreter_frames(Addr state)
 {
     const PythonLayout *l = &python.layout;
@@ -279,7 +309,7 @@ static void walk_interpreter_frames(Addr state)
         if (owner < l->first_shim_owner) {
             UWord code = *(UWord *)(frame + l->frame_code) & ~(UWord)3; // low bits are a tag since 3.14
             UWord instruction = *(UWord *)(frame + l->frame_instruction);
-            add_frame(code, (Int)(instruction - (code + l->code_bytes)));
+            add_frame(code, (Int)(instruction - bytes_run_by(frame, code)));
             if (l->chain == CHAIN_CFRAME_ENTRY && *(UChar *)(frame + l->frame_is_entry)) {
                 end_group(record);
                 jm_read_word(record + l->cframe_previous, &record);

@@ -56,6 +56,10 @@ static void tell_positions(void)
     PUBLISHED(code_firstlineno, code_object.firstlineno);
     PUBLISHED(code_bytes, code_object.co_code_adaptive);
     PUBLISHED(string_ascii, unicode_object.asciiobject_size);
+#if SINCE(14)
+    PUBLISHED(frame_copy, interpreter_frame.tlbc_index);
+    PUBLISHED(code_copies, code_object.co_tlbc);
+#endif
 #endif
 }
 

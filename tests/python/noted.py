@@ -45,6 +45,11 @@ def version() -> Tuple[int, ...]:
     return tuple(int(number) for number in check_run([INTERPRETER, "-c", code]).split())
 
 
+def is_free_threaded() -> bool:
+    code = "import sys; print(getattr(sys, '_is_gil_enabled', lambda: True)())"
+    return check_run([INTERPRETER, "-c", code]).strip() == "False"
+
+
 def shared_library() -> str:
     """The interpreter as a library, by its path or, where the loader knows it, its name."""
     code = "import sysconfig; print(*sysconfig.get_config_vars('LIBDIR', 'INSTSONAME'), sep='/')"

@@ -9,11 +9,17 @@ lines of all frames are those of the allocation. Every process writes its notes 
 All that the functions need is in their defaults: they also run when the interpreter has cleared its modules.
 """
 
+import ctypes
 import itertools
 import os
 import sys
 
 STEP = 256  # further apart than the headers that an object may need
+if not getattr(sys, "_is_gil_enabled", lambda: True)():
+    # Without the GIL a bytearray lies in a mapping of the interpreter's own allocator, and is no block of malloc.
+    allocate = ctypes.CDLL(os.environ["WITNESS_LIBRARY"]).allocate
+    allocate.argtypes, allocate.restype = [ctypes.c_size_t], range  # something that has a length
+    sys.modules["__main__"].bytearray = allocate
 sizes = itertools.count(1200 * STEP, STEP)  # above the sizes that the interpreter itself is fond of
 
 
