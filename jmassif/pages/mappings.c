@@ -129,17 +129,28 @@ static Piece *piece_around(Addr address)
     return i < jm_pieces_n() && jm_piece_at(i)->start <= address ? jm_piece_at(i) : NULL;
 }
 
-void jm_piece_set_resident(Piece *piece, ULong bytes)
+void jm_piece_set_resident(Piece *piece, ULong bytes, ULong copied)
 {
-    if (piece->resident != bytes)
-        jm_ledger_adjust(jm_holder_at(piece->holder)->account, (Long)bytes - (Long)piece->resident);
+    Holder *h = jm_holder_at(piece->holder);
+    const AccountKey key = jm_ledger_key(h->account);
+    if (key.kind != KIND_FILE || h->is_object) // libraries copy their data in any case
+        copied = 0;
+    copied = copied < bytes ? copied : bytes;
+    if (copied && !h->copies)
+        h->copies = jm_account_owned(key.node, KIND_ANON, key.owner);
+    const Long more = (Long)bytes - (Long)piece->resident, more_copied = (Long)copied - (Long)piece->copied;
+    if (more != more_copied)
+        jm_ledger_adjust(h->account, more - more_copied);
+    if (more_copied)
+        jm_ledger_adjust(h->copies, more_copied);
     piece->resident = bytes;
+    piece->copied = copied;
 }
 
 static void remove_piece(Word i)
 {
     Piece *piece = jm_piece_at(i);
-    jm_piece_set_resident(piece, 0);
+    jm_piece_set_resident(piece, 0, 0);
     jm_holder_at(piece->holder)->virtual_bytes -= piece->end - piece->start;
     jm_ledger_debit(jm_holder_at(piece->holder)->account, 0);
     jm_array_remove(pieces, i);
@@ -156,6 +167,8 @@ static void part_at(Addr address)
     lower->end = upper.start = address;
     lower->resident = jm_smaller(upper.resident, lower->end - lower->start);
     upper.resident -= lower->resident;
+    lower->copied = jm_smaller(upper.copied, lower->resident);
+    upper.copied -= lower->copied;
     lower->in_scope = jm_smaller(upper.in_scope, lower->resident);
     upper.in_scope -= lower->in_scope;
     jm_ledger_credit(jm_holder_at(upper.holder)->account, 0);
@@ -201,8 +214,11 @@ static void add_mapping(Addr start, SizeT bytes, ThreadId tid)
         jm_holder_at(holder)->virtual_bytes += bytes;
         return;
     }
-    Piece piece = {start, start + bytes, holder, tid, tid == HOST_NO_THREAD ? 0 : jm_scope_current(tid), 0, 0, 0, 0, 0,
-                   0};
+    Piece piece = {.start = start,
+                   .end = start + bytes,
+                   .holder = holder,
+                   .tid = tid,
+                   .scope = tid == HOST_NO_THREAD ? 0 : jm_scope_current(tid)};
     jm_array_insert(pieces, i, &piece);
     jm_holder_at(holder)->virtual_bytes += bytes;
     jm_ledger_credit(jm_holder_at(holder)->account, 0);

@@ -12,7 +12,8 @@
 // The mappings of one account.
 typedef struct {
     AccountId account;
-    Bool is_object; // of an executable's or library's file
+    AccountId copies; // of the pages of a file of data that a private mapping has copied; 0: none yet
+    Bool is_object;   // of an executable's or library's file
     ULong virtual_bytes;
     ULong shared_bytes; // Pss
     ULong swapped_bytes;
@@ -27,12 +28,14 @@ typedef struct {
     ThreadId tid;
     UInt scope;     // scope (API call) that mapped it; 0: none
     ULong resident; // as in the ledger
+    ULong copied;   // part of it that is no more the file's
     ULong in_scope; // part of resident that scopes have counted
     // Only during a sample: resident bytes, those in the kernel mapping being read, those that count here, and the
     // process's proportional share of them.
     ULong present;
     ULong in_vma;
     ULong measured;
+    ULong copied_now;
     ULong share;
 } Piece;
 
@@ -58,7 +61,7 @@ Addr jm_mappings_main_stack_end(void); // 0 if unknown
 Word jm_pieces_n(void);
 Piece *jm_piece_at(Word i);
 Word jm_piece_first_after(Addr address); // index of the first that ends after it; jm_pieces_n() if none does
-void jm_piece_set_resident(Piece *piece, ULong bytes);
+void jm_piece_set_resident(Piece *piece, ULong bytes, ULong copied);
 
 // Ids of holders are 1 to jm_holders_n() - 1.
 UInt jm_holders_n(void);

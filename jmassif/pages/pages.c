@@ -169,6 +169,10 @@ static void share_out(const Vma *vma)
         Piece *piece = jm_piece_at(i);
         Addr start = piece->start > vma->start ? piece->start : vma->start;
         piece->present += piece->in_vma;
+        ULong copied = vma->anonymous; // all of it, unless the kernel has merged neighbours
+        if (copied && covered != overlap(piece, vma))
+            measure_mapped(start, start + overlap(piece, vma), PAGE_MODIFIED, &copied);
+        piece->copied_now += smaller(copied, piece->in_vma);
         if (piece->in_vma)
             piece->share += (ULong)((double)piece->in_vma / vma->resident * vma->shared);
         jm_holder_at(piece->holder)->swapped_bytes += swapped_part(vma, start, start + overlap(piece, vma));
@@ -252,7 +256,7 @@ static ULong sample(Bool is_due)
     for (UInt id = 1; id < jm_holders_n(); id++)
         jm_holder_at(id)->shared_bytes = jm_holder_at(id)->swapped_bytes = 0;
     for (Word i = 0; i < jm_pieces_n(); i++)
-        jm_piece_at(i)->present = jm_piece_at(i)->share = 0;
+        jm_piece_at(i)->present = jm_piece_at(i)->share = jm_piece_at(i)->copied_now = 0;
     cursor = 0;
     pagemap = 0;
     memset(&process, 0, sizeof process);
@@ -283,9 +287,9 @@ static ULong sample(Bool is_due)
     // Decreases first, so that the total never exceeds its true maximum.
     for (Word i = 0; i < jm_pieces_n(); i++)
         if (jm_piece_at(i)->measured < jm_piece_at(i)->resident)
-            jm_piece_set_resident(jm_piece_at(i), jm_piece_at(i)->measured);
+            jm_piece_set_resident(jm_piece_at(i), jm_piece_at(i)->measured, jm_piece_at(i)->copied_now);
     for (Word i = 0; i < jm_pieces_n(); i++)
-        jm_piece_set_resident(jm_piece_at(i), jm_piece_at(i)->measured);
+        jm_piece_set_resident(jm_piece_at(i), jm_piece_at(i)->measured, jm_piece_at(i)->copied_now);
     process.is_new = True;
     return others_ms;
 }
@@ -319,7 +323,7 @@ void jm_pages_measure_scope(ThreadId tid)
         ULong resident;
         if (!jm_pagemap_measure(file, piece->start, piece->end, PAGE_PRESENT, &resident))
             break;
-        jm_piece_set_resident(piece, resident);
+        jm_piece_set_resident(piece, resident, piece->copied);
         Kind kind = jm_ledger_key(jm_holder_at(piece->holder)->account).kind;
         jm_scope_grow(tid, kind, (Long)resident - (Long)piece->in_scope, resident && !piece->in_scope);
         piece->in_scope = resident;
@@ -364,7 +368,7 @@ void jm_pages_before_unmap(Addr start, SizeT bytes)
         if (!jm_pagemap_measure(file, piece->start, piece->end, PAGE_PRESENT, &resident))
             break;
         if (resident > piece->resident)
-            jm_piece_set_resident(piece, resident);
+            jm_piece_set_resident(piece, resident, piece->copied);
     }
     if (file >= 0)
         jm_close(file);

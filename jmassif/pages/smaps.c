@@ -28,18 +28,17 @@ static void read_line(const HChar *line, Vma *vma)
 {
     static const struct {
         const HChar *label;
-        Bool resident, shared, swapped;
-    } labels[] = {{"Rss", True, False, False},
-                  {"Pss", False, True, False},
-                  {"SwapPss", False, False, True},
-                  {"Shared_Hugetlb", True, True, False},
-                  {"Private_Hugetlb", True, True, False}};
+        Bool resident, shared, swapped, anonymous;
+    } labels[] = {{"Rss", True, False, False, False},           {"Pss", False, True, False, False},
+                  {"SwapPss", False, False, True, False},       {"Anonymous", False, False, False, True},
+                  {"Shared_Hugetlb", True, True, False, False}, {"Private_Hugetlb", True, True, False, False}};
     ULong bytes;
     for (UInt i = 0; i < sizeof labels / sizeof *labels; i++)
         if (jm_text_labelled_bytes(line, labels[i].label, &bytes)) {
             vma->resident += labels[i].resident ? bytes : 0;
             vma->shared += labels[i].shared ? bytes : 0;
             vma->swapped += labels[i].swapped ? bytes : 0;
+            vma->anonymous += labels[i].anonymous ? bytes : 0;
         }
 }
 

@@ -15,7 +15,8 @@ typedef struct {
     ULong resident; // Rss plus hugetlbfs pages, which Rss leaves out
     ULong shared;   // Pss plus hugetlbfs pages, in full even if shared
     ULong swapped;
-    HChar path[32]; // start of its name, enough to recognise a device; "" if it has no name
+    ULong anonymous; // part of `resident` that is of no file: of a private file mapping, its copied pages
+    HChar path[32];  // start of its name, enough to recognise a device; "" if it has no name
 } Vma;
 
 // True if the system reports resident pages.

@@ -558,3 +558,66 @@ def test_at_the_first_marks_pages_are_sampled_however_soon_they_come() -> None:
     assert [mark.text for mark in profile.marks] == ["made", "unmapped"] * 3
     assert all(mark.time <= times[bisect_left(times, mark.time)] <= mark.time + 1000 for mark in profile.marks)
     assert all(made - left == pytest.approx(20 * MIB, abs=MIB) for made, left in zip(held[::2], held[1::2]))
+
+
+# ---- copies of a file's pages ------------------------------------------------------------------
+
+COPIES = r"""
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+void jmassif_snapshot(void);
+enum { MIB = 1 << 20 };
+int main(int argc, char **argv)
+{
+    FILE *file = fopen(argv[1], "w+");
+    ftruncate(fileno(file), 24 * MIB);
+    volatile char *all = mmap(NULL, 24 * MIB, PROT_READ | PROT_WRITE, MAP_PRIVATE, fileno(file), 0);
+    int sum = 0;
+    for (long i = 0; i < 24 * MIB; i += 4096)
+        sum += all[i];
+    jmassif_snapshot();
+    for (long i = 0; i < 8 * MIB; i += 4096)
+        all[i] = 1;
+    mprotect((void *)(all + 4 * MIB), 16 * MIB, PROT_READ); /* parts of it, each a mapping of the kernel's */
+    jmassif_snapshot();
+    char line[512];
+    long kib, sums[2] = {0, 0};
+    FILE *smaps = fopen("/proc/self/smaps", "r");
+    int is_own = 0;
+    while (fgets(line, sizeof line, smaps)) {
+        if (strchr(line, '-') && strchr(line, ':') > strchr(line, '-'))
+            is_own = strstr(line, argv[1]) != NULL;
+        if (is_own && sscanf(line, "Rss: %ld", &kib) == 1)
+            sums[0] += kib;
+        if (is_own && sscanf(line, "Anonymous: %ld", &kib) == 1)
+            sums[1] += kib;
+    }
+    printf("%ld %ld\n", sums[0] << 10, sums[1] << 10);
+    fflush(stdout);
+    _exit(sum != 0);
+}
+"""
+
+
+def test_pages_that_a_private_mapping_has_copied_are_no_pages_of_the_file(tmp_path: Path) -> None:
+    library = BUILD / "jmassif" / "libjmassif.so"
+    copies = compile_c(COPIES, str(library), f"-Wl,-rpath,{library.parent}")
+    recording = record([copies, tmp_path / "weights.safetensors"], WITH_PAGES, status=0)
+    resident, anonymous = map(int, recording.stdout.split())
+    assert (resident, anonymous) == (24 * MIB, 8 * MIB)
+    profile = recording.profile
+    read, written = (i for i, snapshot in enumerate(profile.snapshots) if snapshot.reason == "request")
+
+    def rows(position: int) -> Dict[Tuple[str, str], int]:
+        held: Dict[Tuple[str, str], int] = {}
+        for account, (n_bytes, _) in profile.composition(position).items():
+            node, kind, owner = profile.accounts[account]
+            frame = next(iter(profile.stack(node)), 0)
+            if frame and n_bytes and profile.frame(frame).object.endswith("weights.safetensors"):
+                held[kind, owner] = held.get((kind, owner), 0) + n_bytes
+        return held
+
+    assert rows(read) == {("file", "model"): 24 * MIB}
+    assert rows(written) == {("file", "model"): resident - anonymous, ("anon", "model"): anonymous}
