@@ -64,14 +64,17 @@ static inline Scope *innermost(ThreadId tid)
 }
 
 // The innermost scope's base; NULL outside of all calls.
-static const StackBase *capture_bases(ThreadId tid)
+static StackBase *capture_bases(ThreadId tid)
 {
     ThreadScopes *t = thread_scopes(tid);
-    const StackBase *outer = NULL;
+    StackBase *outer = NULL;
     for (UInt depth = 0; depth < t->depth; depth++) {
         Scope *s = &t->scopes[depth];
-        if (!s->has_base)
+        if (!s->has_base) {
             jm_stack_capture_base(tid, &s->at, outer, &s->base);
+            if (!s->is_told)
+                s->base.caller.n = 0; // Python code may have been called inside since
+        }
         s->has_base = True;
         outer = &s->base;
     }

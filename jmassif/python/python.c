@@ -13,6 +13,7 @@
 #include "base/client_memory.h"
 #include "base/libc.h"
 #include "base/options.h"
+#include "base/table.h"
 #include "base/text.h"
 #include "host/host.h"
 #include "python/code.h"
@@ -319,6 +320,21 @@ static void walk_interpreter_frames(Addr state)
         }
         frame = previous;
     }
+}
+
+Addr jm_python_innermost(ThreadId tid)
+{
+    const PythonLayout *l = &python.layout;
+    Addr states[MAX_STATES_OF_ONE], all = 0;
+    UInt n = python.is_known ? find_states(tid, states, MAX_STATES_OF_ONE) : 0;
+    for (UInt i = 0; i < n; i++) {
+        UWord frame;
+        jm_read_word(states[i] + l->thread_frame, &frame);
+        if (l->chain == CHAIN_CFRAME_ENTRY || l->chain == CHAIN_CFRAME_SHIM)
+            jm_read_word(frame + l->cframe_frame, &frame);
+        all = jm_hash(all + frame);
+    }
+    return all;
 }
 
 // Interpreters can nest on one C stack; inner activations are at lower addresses.

@@ -30,6 +30,9 @@ Addr jm_python_symbol(const HChar *name);
 // nothing if there is no Python frame.
 UInt jm_python_interleave(ThreadId tid, const Addr *ips, const Addr *sps, UInt n, Addr *keys, UInt max);
 
+// The thread's innermost Python frame: equal if it is the same, while that cannot end. 0 if there is none.
+Addr jm_python_innermost(ThreadId tid);
+
 // The top bit marks keys of Python frames: no program address has it set.
 #define JM_PYTHON_FRAME_KEY (1ULL << 63)
 static inline Bool jm_python_is_frame(Addr key)

@@ -40,6 +40,7 @@ typedef struct {
     UInt n_below_main; // outermost frames that were cut off
     Bool is_whole;     // not completed; n_below_main is valid
     Bool is_native;    // keys are the remaining frames, one to one
+    NodeId outside;    // that they hang below, if they are inside a call; else 0
 } LastStack;
 
 static Table nodes = JM_TABLE("jm.node", Node);
@@ -129,6 +130,7 @@ static void release(ThreadId tid, void *record, ThreadEnd how)
 }
 
 static PerThread last_stacks = JM_PER_THREAD("jm.stack", LastStack, release);
+static PerThread last_inside = JM_PER_THREAD("jm.stack", LastStack, release); // parts inside a call
 
 static inline LastStack *last_stack_of(ThreadId tid)
 {
@@ -185,20 +187,27 @@ static UInt n_below_main(const LastStack *last, const Capture *c)
     return k < n ? k : 0; // show a stack that is start-up code only
 }
 
+// Frames inside the call.
+static UInt n_inside(const StackBase *base, const Walk *walk)
+{
+    UInt n = 0;
+    while (n < walk->n && walk->sps[n] < base->caller.sp)
+        n++;
+    return n;
+}
+
 // True if the unwinder lost its way before it reached the wrapper's caller. Without unwind tables it stops, follows
 // frame pointers to arbitrary addresses, or guesses return addresses. If true, sets `*end` to the end of the credible
 // frames.
 static Bool is_broken(const StackBase *base, const Walk *walk, UInt *end)
 {
-    const Addr *ips = walk->ips, *sps = walk->sps;
+    const Addr *ips = walk->ips;
     const UInt n = walk->n;
-    if (!base || !base->node || sps[0] > base->sp) // a signal handler may have its own stack
+    if (!base || !base->node || walk->sps[0] >= base->caller.sp) // a signal handler may have its own stack
         return False;
-    UInt inside = 0;
-    while (inside < n && sps[inside] <= base->sp)
-        inside++;
+    UInt inside = n_inside(base, walk);
     const Bool is_certain = inside < walk->n_certain || walk->n_certain == n;
-    if (inside == JM_MAX_FRAMES || (is_certain && inside < n && ips[inside] == base->caller_ip))
+    if (inside == JM_MAX_FRAMES || (is_certain && inside < n && ips[inside] == base->caller.ip))
         return False;
     if (!is_certain)
         inside = walk->n_certain;
@@ -286,7 +295,7 @@ static NodeId push(NodeId parent, Addr key, Bool is_base)
 // Number of outermost keys that equal those of the thread's last stack.
 static UInt n_shared(const Capture *c, const LastStack *last)
 {
-    if (c->completed_by)
+    if (c->completed_by != last->outside)
         return 0;
     const UInt most = c->n_keys < last->depth ? c->n_keys : last->depth;
     UInt same = !c->is_native ? 0 : c->n_same < most ? c->n_same : most;
@@ -314,44 +323,94 @@ static NodeId intern(const Capture *c, LastStack *last, ThreadId tid, Bool is_ba
         last->keys[d] = key;
         last->nodes[d] = node;
     }
-    // Prefixes of a completed stack hang below its base, so the next stack cannot share them.
-    last->depth = c->completed_by ? 0 : c->n_keys;
+    last->depth = c->n_keys;
     last->is_native = c->is_native;
+    last->outside = c->completed_by;
     return node;
 }
 
-// `becomes` and `from` are not NULL when capturing a base for other stacks (stack.h), which keeps the wrapper's frame.
-static NodeId capture(ThreadId tid, const HostFrameRegisters *from, const StackBase *base, StackBase *becomes,
-                      Bool *ignored)
+// ---- inside a call that is in progress -----------------------------------------------------------------------
+
+// The callers of a call wait for its end. So once a stack inside it has been whole, the others that have the call's
+// frame hang below the same node, if no Python code has been called inside.
+
+static Bool is_called_from_base(ThreadId tid, const StackBase *base)
 {
+    return jm_python_innermost(tid) == base->python;
+}
+
+// `c` was interned whole.
+static void find_outside(const Capture *c, StackBase *base, const LastStack *last, ThreadId tid)
+{
+    const UInt n = n_inside(base, &c->walk);
+    if (jm_options.depth || c->completed_by || n + base->caller.n != c->walk.n || n > c->walk.n_certain ||
+        c->begin > n || c->walk.ips[n] != base->caller.ip || !is_called_from_base(tid, base))
+        return;
+    UInt n_outside = c->n_keys;
+    for (UInt i = c->begin; i < n; i++)
+        n_outside -= !jm_symbol_is_preload(c->walk.ips[i]);
+    base->outside = n_outside ? last->nodes[n_outside - 1] : 0;
+}
+
+static NodeId intern_inside(Capture *c, const StackBase *base, ThreadId tid)
+{
+    LastStack *last = JM_OF_THREAD(&last_inside, LastStack, tid);
+    const UInt n_outside = base->caller.n + 1; // with the wrapper's frame
+    c->end -= n_outside;
+    c->begin = c->begin < c->end ? c->begin : c->end;
+    c->keys = c->walk.ips + c->begin;
+    c->n_keys = c->end - c->begin;
+    c->completed_by = base->outside;
+    c->n_same = last->is_native ? c->walk.n_same - n_outside : 0;
+    c->is_native = True;
+    return intern(c, last, tid, False);
+}
+
+// `becomes` and `from` are not NULL when capturing a base for other stacks (stack.h), which keeps the wrapper's frame.
+static NodeId capture(ThreadId tid, const HostFrameRegisters *from, StackBase *base, StackBase *becomes, Bool *ignored)
+{
+    const Bool may_be_inside = base && base->outside && !becomes;
     LastStack *last = last_stack_of(tid);
-    Capture c = {.walk = jm_unwind(tid, from)};
+    Capture c = {.walk = jm_unwind(tid, from, may_be_inside ? &base->caller : NULL)};
     c.end = c.walk.n;
     trim(&c, ignored);
+    if (c.walk.is_inside && is_called_from_base(tid, base)) {
+        last->is_native = last->is_whole = False; // it was not of the last walk
+        return intern_inside(&c, base, tid);
+    }
     if (becomes)
         c.begin = 0;
     complete(&c, base, last);
     if (becomes) {
-        becomes->caller_ip = c.walk.n > 1 ? c.walk.ips[1] : 0;
+        const Bool has_caller = c.walk.n > 1;
+        becomes->caller = (Waiting){.ip = has_caller ? c.walk.ips[1] : 0,
+                                    .sp = has_caller ? c.walk.sps[1] : from->sp + 1,
+                                    .n = has_caller && !c.completed_by ? c.walk.n - 1 : 0};
         becomes->outermost_ip = c.completed_by ? base->outermost_ip : c.walk.n > 0 ? c.walk.ips[c.walk.n - 1] : 0;
+        becomes->python = jm_python_innermost(tid);
+        becomes->outside = 0;
     }
     interleave(&c, tid);
     if (base && !becomes)
         drop_wrappers(&c);
     cut(&c);
-    return intern(&c, last, tid, becomes != NULL);
+    if (jm_per_thread_has_any(&last_inside))
+        JM_OF_THREAD(&last_inside, LastStack, tid)->is_native = False;
+    NodeId node = intern(&c, last, tid, becomes != NULL);
+    if (base && !becomes && !base->outside && base->caller.n)
+        find_outside(&c, base, last, tid);
+    return node;
 }
 
-NodeId jm_stack_capture(ThreadId tid, const StackBase *base, Bool *ignored)
+NodeId jm_stack_capture(ThreadId tid, StackBase *base, Bool *ignored)
 {
     return capture(tid, NULL, base, NULL, ignored);
 }
 
-void jm_stack_capture_base(ThreadId tid, const HostFrameRegisters *wrapper, const StackBase *outer, StackBase *base)
+void jm_stack_capture_base(ThreadId tid, const HostFrameRegisters *wrapper, StackBase *outer, StackBase *base)
 {
     Bool ignored;
     base->node = capture(tid, wrapper, outer, base, &ignored);
-    base->sp = wrapper->sp;
 }
 
 NodeId jm_stack_push_mapped(NodeId node, const HChar *path, Bool is_object)
@@ -439,6 +498,7 @@ static void forget(void *record)
 void jm_stack_forget(void)
 {
     jm_per_thread_each(&last_stacks, forget);
+    jm_per_thread_each(&last_inside, forget);
 }
 
 ULong jm_stack_n_completed(void)

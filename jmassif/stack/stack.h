@@ -8,6 +8,7 @@
 
 #include "attribution/owner.h"
 #include "host/host.h"
+#include "unwind/unwind.h"
 
 typedef UInt NodeId; // starts at 1; 0 means no stack
 
@@ -15,18 +16,19 @@ typedef UInt NodeId; // starts at 1; 0 means no stack
 // completed with the stack of the API call in progress.
 typedef struct {
     NodeId node;       // includes the wrapper's frame, since the wrapped function's may be lost
-    Addr sp;           // the wrapper's; frames inside the call have lower ones
-    Addr caller_ip;    // the first frame outside the wrapper
+    NodeId outside;    // the stack that the call is made from, once a stack inside it has been whole; else 0
+    Waiting caller;    // its frames; frames inside the call have lower stack pointers
     Addr outermost_ip; // the outermost frame
+    Addr python;       // jm_python_innermost() at the call
 } StackBase;
 
 // Capture the thread's stack, without the allocator's own frames. `base` may be NULL. Sets `*ignored` if the innermost
 // frame is one of --ignore-fn. Never fails: an unwinding error yields a short stack.
-NodeId jm_stack_capture(ThreadId tid, const StackBase *base, Bool *ignored);
+NodeId jm_stack_capture(ThreadId tid, StackBase *base, Bool *ignored);
 
 // Capture a base: the stack of an API call's wrapper at these registers, with which it is still in progress. `outer`
 // may be NULL.
-void jm_stack_capture_base(ThreadId tid, const HostFrameRegisters *wrapper, const StackBase *outer, StackBase *base);
+void jm_stack_capture_base(ThreadId tid, const HostFrameRegisters *wrapper, StackBase *outer, StackBase *base);
 
 // The stack with the mapped file as its innermost frame.
 NodeId jm_stack_push_mapped(NodeId node, const HChar *path, Bool is_object);

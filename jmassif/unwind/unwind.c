@@ -12,6 +12,7 @@
 #include "base/libc.h"
 #include "base/per_thread.h"
 #include "host/host.h"
+#include "symbols/symbol.h"
 #include "unwind/step.h"
 #include "unwind/table.h"
 
@@ -113,7 +114,8 @@ static inline Addr return_address(const UnwindSlots *slots, Addr cfa, Addr link)
 
 // Frame `i` of the last walk is unchanged; returns the first frame from there outwards that has another caller now, or
 // the outermost. Stops at `top`, since memory beyond may have been unmapped; along rules, stack pointers only grow.
-static UInt end_of_run(const LastWalk *last, UInt i, Addr link, Addr top)
+// Frames from `waiting` on are known to be unchanged.
+static UInt end_of_run(const LastWalk *last, UInt i, Addr link, Addr top, UInt waiting)
 {
     const Addr *ips = last->ips, *sps = last->sps, *fps = last->fps;
     const UnwindSlots *slots = last->slots;
@@ -121,6 +123,8 @@ static UInt end_of_run(const LastWalk *last, UInt i, Addr link, Addr top)
     while (outermost > i && sps[outermost] > top)
         outermost--;
     for (; i < outermost; i++, link = 0) {
+        if (i == waiting)
+            return last->capacity - 1;
         Addr cfa = sps[i + 1];
         if (slots[i].fp == NO_SLOTS || return_address(&slots[i], cfa, link) != ips[i + 1] + 1 ||
             (slots[i].fp && *(const Addr *)(cfa + slots[i].fp) != fps[i + 1]))
@@ -207,6 +211,17 @@ static inline Step leave(Walker *w, UnwindSlots *slots)
 
 static WalkedFrame fresh[JM_MAX_FRAMES]; // frames of the current walk that may be new, innermost first
 
+// Where the caller is in the last walk, if the frame before it is that of a preload library's function; else the end.
+static UInt find_waiting(const LastWalk *last, const Waiting *caller)
+{
+    const UInt end = last->capacity;
+    if (!caller || !caller->n || caller->n >= last->n)
+        return end;
+    const UInt i = end - caller->n;
+    const Bool is_it = last->ips[i] == caller->ip && last->sps[i] == caller->sp;
+    return is_it && jm_symbol_is_preload(last->ips[i - 1]) ? i : end;
+}
+
 static UInt add_known(UInt n, const LastWalk *last, UInt from, UInt to)
 {
     for (UInt i = from; i < to; i++)
@@ -215,12 +230,14 @@ static UInt add_known(UInt n, const LastWalk *last, UInt from, UInt to)
 }
 
 // False if a frame needs registers other than the stack and frame pointers.
-static Bool walk_by_rules(const HostFrameRegisters *from, LastWalk *last, UInt *n_same)
+static Bool walk_by_rules(const HostFrameRegisters *from, LastWalk *last, const Waiting *caller, UInt *n_same,
+                          Bool *is_inside)
 {
+    *is_inside = False;
     Walker w = {.f = {.ip = from->ip, .sp = from->sp, .fp = from->fp}, .link = from->link, .is_innermost = True};
     w.top = jm_readable_end(w.f.sp);
     n_certain = JM_MAX_FRAMES;
-    const UInt end = last->capacity;
+    const UInt end = last->capacity, waiting = find_waiting(last, caller);
     UInt at = end - last->n; // index of the last walk's first frame that is not further in than w.f
     UInt run = end;          // frames `run` to `at` of the last walk are unchanged, and `at` is w.f; `end`: no such run
     UInt n = 0;
@@ -231,7 +248,10 @@ static Bool walk_by_rules(const HostFrameRegisters *from, LastWalk *last, UInt *
         if (at < end && last->sps[at] == w.f.sp && last->ips[at] == w.f.ip && last->fps[at] == w.f.fp &&
             n + (end - at) <= JM_MAX_FRAMES) {
             run = at;
-            at = end_of_run(last, run, w.link, w.top);
+            // The call goes on if its own frame is unchanged, and not the innermost.
+            const Bool may_wait = run + (n == 0) < waiting;
+            at = end_of_run(last, run, w.link, w.top, may_wait ? waiting : end);
+            *is_inside = may_wait && at >= waiting && !w.scanned;
             if (at > run) {
                 w.f = frame_at(last, at);
                 w.link = 0;
@@ -248,6 +268,7 @@ static Bool walk_by_rules(const HostFrameRegisters *from, LastWalk *last, UInt *
         if (run < end)
             n = add_known(n, last, run, at);
         run = end;
+        *is_inside = False;
         if (step != NO_FRAME)
             fresh[n++] = left;
         if (step != AT_CALLER)
@@ -273,21 +294,23 @@ static Bool walk_by_rules(const HostFrameRegisters *from, LastWalk *last, UInt *
 // Buffers for walks that are not kept for their thread.
 static Addr any_ips[JM_MAX_FRAMES], any_sps[JM_MAX_FRAMES + 1];
 
-Walk jm_unwind(ThreadId tid, const HostFrameRegisters *from)
+Walk jm_unwind(ThreadId tid, const HostFrameRegisters *from, const Waiting *caller)
 {
     HostFrameRegisters now = {0};
     if (!from)
         now = host_frame(tid);
     LastWalk *last = JM_OF_THREAD(&last_walks, LastWalk, tid);
     UInt n_same;
-    if (!walk_by_rules(from ? from : &now, last, &n_same)) {
+    Bool is_inside;
+    if (!walk_by_rules(from ? from : &now, last, caller, &n_same, &is_inside)) {
         last->n = 0;
         UInt n = walk_anew(tid, from, any_ips, any_sps);
         any_sps[n] = 0;
-        return (Walk){any_ips, any_sps, n, 0, n_certain < n ? n_certain : n};
+        return (Walk){any_ips, any_sps, n, 0, n_certain < n ? n_certain : n, False};
     }
     UInt first = last->capacity - last->n;
-    return (Walk){last->ips + first, last->sps + first, last->n, n_same, n_certain < last->n ? n_certain : last->n};
+    return (Walk){last->ips + first, last->sps + first, last->n, n_same, n_certain < last->n ? n_certain : last->n,
+                  is_inside};
 }
 
 static void forget(void *record)

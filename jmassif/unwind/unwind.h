@@ -17,10 +17,18 @@ typedef struct {
     UInt n;          // at most JM_MAX_FRAMES
     UInt n_same;     // outermost frames that are unchanged since the thread's last walk
     UInt n_certain;  // innermost frames that were found without scanning the stack for return addresses
+    Bool is_inside;  // the call that `caller` makes is still in progress
 } Walk;
 
+// The caller of a call in progress, with its callers: they wait, so none changes until the call ends.
+typedef struct {
+    Addr ip, sp;
+    UInt n; // frames, its own included; 0: unknown
+} Waiting;
+
 // Unwinds from the thread's registers, or from a frame further out that is still in progress; NULL: the former.
-Walk jm_unwind(ThreadId tid, const HostFrameRegisters *from);
+// `caller`: of the innermost call that is thought to be in progress, made by a function of a preload library; or NULL.
+Walk jm_unwind(ThreadId tid, const HostFrameRegisters *from, const Waiting *caller);
 
 // Call after code was unmapped: drops all rules and last walks.
 void jm_unwind_forget(void);
