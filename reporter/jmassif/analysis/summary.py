@@ -33,7 +33,7 @@ from jmassif.analysis.other_tools import Beside, Counted, Series, Shown, beside,
 from jmassif.analysis.other_tools import is_board, others, sampled_series
 from jmassif.analysis.regions import NamedRegions, Waterfall, regions_by_name, waterfall
 from jmassif.analysis.sizes import Blocks, SizeTables, blocks, size_tables
-from jmassif.analysis.system import Figure, History, Library, Mapped, Pool, fullest, histories, libraries
+from jmassif.analysis.system import copied_files, Figure, History, Library, Mapped, Pool, fullest, histories, libraries
 from jmassif.analysis.system import machine, mappings, pools, sources, total_memory
 from jmassif.attribution.names import Names
 from jmassif.model.records import Peak
@@ -178,6 +178,10 @@ class Report(Numbers):
     def libraries(self) -> List[Library]:
         """The memory of each library, the largest first."""
         return libraries(self.profile, self.names, self.at.composition, self.mappings)
+
+    @once
+    def copied_files(self) -> List[Tuple[str, int]]:
+        return copied_files(self.profile, self.at.composition)
 
     @once
     def regions(self) -> List[NamedRegions]:

@@ -242,6 +242,20 @@ def mappings(profile: Profile, names: Names, moment: Moment) -> List[Mapped]:
     return sorted(found, key=lambda row: (-row.resident, -row.pages.virtual, row.name, row.kind))
 
 
+_SHARED_MEMORY = ("/dev/", "/memfd:", "/SYSV")  # anonymous although it has a name
+
+
+def copied_files(profile: Profile, composition: LiveBytesByAccount) -> List[Tuple[str, int]]:
+    """Files of data with the bytes that private mappings of them have copied, the largest first."""
+    copies: Dict[str, int] = defaultdict(int)
+    for account, (n_bytes, _) in composition.items():
+        node, kind, _ = profile.accounts[account]
+        frame = profile.frame(next(iter(profile.stack(node)))) if kind == "anon" and node and n_bytes else None
+        if frame and frame.function == "mapped-data" and not frame.object.startswith(_SHARED_MEMORY):
+            copies[frame.object] += n_bytes
+    return sorted(copies.items(), key=lambda copy: (-copy[1], copy[0]))
+
+
 def libraries(profile: Profile, names: Names, composition: LiveBytesByAccount, rows: List[Mapped]) -> List[Library]:
     """The memory of each library, the largest first; `rows` are its mappings."""
     virtual: Dict[str, int] = defaultdict(int)

@@ -5,7 +5,8 @@ A finding has a line of code where one is known, and an action only where the tr
 repeated.
 """
 
-from typing import List, NamedTuple, Optional
+import os
+from typing import List, NamedTuple, Optional, Tuple
 
 from jmassif.analysis.inherited import Inherited
 from jmassif.analysis.leaks import Growth, Leak
@@ -158,7 +159,7 @@ def filtered(report: Report) -> str:
 
 
 class Finding(NamedTuple):
-    key: str  # what it is about: the action of a hint, "growth", "imports", "not-freed", "inherited", "nothing"
+    key: str  # what it is about: the action of a hint, "growth", "imports", "not-freed", "copied", "inherited", "nothing"
     bytes: int  # that acting on it returns; 0: it has no action
     text: str
     to_do: str = ""  # the end of the text
@@ -292,6 +293,19 @@ def _imports(report: Report) -> str:
     return f"{holds[:1].upper()}{holds[1:]}, {whole_percent(found.bytes, whole)} {_of_it(report)}."
 
 
+# A share of the whole.
+_LEAST_COPIED = 0.05
+
+
+def _copied_text(files: List[Tuple[str, int]]) -> str:
+    (path, n_bytes), others = files[0], sum(n_bytes for _, n_bytes in files[1:])
+    more = f", and {size(others)} of other files" if others else ""
+    return (
+        f"A private mapping of {printable(os.path.basename(path))} was copied by writing or pinning: {size(n_bytes)}{more}. "
+        "The kernel cannot drop these pages, as it can the file's; map the file read-only, or do not pin it."
+    )
+
+
 # Own memory of a forked child: less is not worth a sentence, and by more may it once have been larger.
 _LEAST_OWN = 1 << 20
 _WORTH_TELLING_OWN = 0.5
@@ -387,6 +401,9 @@ def findings(report: Report) -> List[Finding]:
     left = _not_freed_text(report)
     if left:
         found.append(Finding("not-freed", 0, left))
+    copied = sum(n_bytes for _, n_bytes in report.copied_files)
+    if report.failure is None and copied >= _LEAST_COPIED * report.wholes[0].bytes:
+        found.append(Finding("copied", copied, _copied_text(report.copied_files)))
     found.sort(key=lambda finding: -finding.bytes)
     if report.inherited is not None:
         found.insert(0, Finding("inherited", 0, inherited_text(report.inherited, report.run.time_unit)))
