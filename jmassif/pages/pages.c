@@ -169,13 +169,13 @@ static void share_out(const Vma *vma)
         Piece *piece = jm_piece_at(i);
         Addr start = piece->start > vma->start ? piece->start : vma->start;
         piece->present += piece->in_vma;
+        if (piece->in_vma)
+            piece->share += (ULong)((double)piece->in_vma / vma->resident * vma->shared);
+        jm_holder_at(piece->holder)->swapped_bytes += swapped_part(vma, start, start + overlap(piece, vma));
         ULong copied = vma->anonymous; // all of it, unless the kernel has merged neighbours
         if (copied && covered != overlap(piece, vma))
             measure_mapped(start, start + overlap(piece, vma), PAGE_MODIFIED, &copied);
         piece->copied_now += jm_smaller(copied, piece->in_vma);
-        if (piece->in_vma)
-            piece->share += (ULong)((double)piece->in_vma / vma->resident * vma->shared);
-        jm_holder_at(piece->holder)->swapped_bytes += swapped_part(vma, start, start + overlap(piece, vma));
     }
 }
 

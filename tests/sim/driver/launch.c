@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Kernels, and what clients of the driver API ask about the device, their context and their events before they launch
- * any. A launch loads its kernel's code and is over at once. Linking makes an image that a module can be loaded from. A function
- * is the module that it is in: nothing is read of either. */
+ * any. A launch loads its kernel's code and is over at once. Linking makes an image that a module can be loaded from. A
+ * function is the module that it is in: nothing is read of either. */
 #include <string.h>
 
 #include "entry.h"
@@ -53,8 +53,7 @@ DRIVER_API(cuLaunchKernel, 4000,
     return code_load((struct object *)function, MODULE_DEVICE_BYTES);
 }
 
-DRIVER_API(cuLaunchKernelEx, 11060,
-           (const void *configuration, CUfunction function, void **parameters, void **extra),
+DRIVER_API(cuLaunchKernelEx, 11060, (const void *configuration, CUfunction function, void **parameters, void **extra),
            (configuration, function, parameters, extra))
 {
     (void)parameters, (void)extra;
