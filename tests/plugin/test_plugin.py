@@ -73,7 +73,7 @@ def test_of_ten_tests_the_three_that_break_their_limits_fail_and_are_reported(
         assert message.startswith(f"{mark}: ") and what in message and message.endswith(f" limit {limit}")
         counted = int(re.findall(r"\(([\d,]+) B\)", message)[0].replace(",", ""))
         # Beside the blocks of the test: rounding, headers, what calls take, and less what was held before and is freed meanwhile:
-        # pytest's strings of the item before, messages of xdist's other thread.
+        # strings of pytest, such as the name of the item before in its environment.
         assert n_bytes - 1_000 <= counted <= n_bytes + 100_000
         assert f": test_limits.py:{line_of(here)} ({function}): " in table.split(f"{name}\n")[1].splitlines()[0]
     assert sum("test_limits.py::" in line for line in table.splitlines()) == 9  # one test has no limits
