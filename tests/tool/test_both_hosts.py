@@ -7,15 +7,17 @@ the whole run. What must differ is named in DIFFERENCES, and nothing else is for
 
 import os
 import re
+import signal
 from pathlib import Path
 from typing import Dict, List, Mapping, NamedTuple, Sequence, Tuple, Union
 
 import pytest
 
 from jmassif.model.run import Profile
-from tests.harness import HOST, PYTHON, Argument, Recording, massif, recorded
+from jmassif.model.run_info import ending_of
+from tests.harness import ARCH, HOST, PYTHON, Argument, Recording, compile_c, massif, recorded
 from tests.python.noted import SCRIPTS, native_library
-from tests.tool.programs import at_peak, program
+from tests.tool.programs import at_peak, functions, program
 
 if HOST != "valgrind":
     pytest.skip("records with both hosts in any case", allow_module_level=True)
@@ -180,3 +182,104 @@ def test_python_programs(name: str, tmp_path: Path) -> None:
     assert both.native.returncode == 0, both.native.stderr
     assert any(f" {name}.py:" in frame for row in ever_allocated(both.native.profile) for frame in row[2])
     assert_same_ledger(both)
+
+
+# ---- what differs (docs/guide.md, "Two recorders") ----------------------------------------------
+
+
+IN_C = """
+#define _GNU_SOURCE
+#include <malloc.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <valgrind.h>
+void *volatile kept;
+static char own[1000];
+__attribute__((noinline)) void by_raw_call(void)
+{
+    void *p;
+    register long flags __asm__("r10") = 0x22, fd __asm__("r8") = -1, offset __asm__("r9") = 0;
+    __asm__ volatile("syscall" : "=a"(p) : "0"(SYS_mmap), "D"(0), "S"(1 << 20), "d"(3), "r"(flags), "r"(fd), "r"(offset) : "rcx", "r11", "memory");
+    memset(p, 1, 1 << 20);
+    kept = malloc(1);
+}
+__attribute__((noinline)) void by_request(void) { VALGRIND_MALLOCLIKE_BLOCK(own, sizeof own, 0, 0); }
+__attribute__((noinline)) void by_malloc(void) { kept = malloc(1); }
+int main(void)
+{
+    by_malloc();
+    fprintf(stderr, "%zu\\n", malloc_usable_size(kept) + sizeof(size_t) - 1);
+    by_request();
+    by_raw_call();
+    return 0;
+}
+"""
+OF_A_FAILED_NEW = """
+#include <new>
+int main() { return ::operator new(~0ul >> 2, std::nothrow) != nullptr; }
+"""
+ABORTS = "#include <stdlib.h>\nint main(void) { free(malloc(10)); abort(); }"
+FREES_NO_BLOCK = "#include <stdlib.h>\nlong block[4]; int main(void) { free(malloc(1)); free(block + 2); return 0; }"
+
+
+def both_of(text: str, *flags: str, options: Sequence[str] = (), suffix: str = ".c") -> List[Recording]:
+    command = [compile_c(text, "-w", "-fno-builtin", "-O1", *flags, suffix=suffix)]
+    return [recorded(command, options, host=host, status=None) for host in ("valgrind", "native")]
+
+
+def sum_of(held: Held, function: str, *kinds: str) -> int:
+    """Bytes of the rows in whose stacks a function is."""
+    return sum(
+        n_bytes
+        for (kind, _, stack), (n_bytes, _) in held.items()
+        if kind in kinds and any(frame.startswith(f"{function} in ") for frame in stack)
+    )
+
+
+@pytest.mark.skipif(ARCH != "amd64", reason="the raw system call is of amd64")
+def test_what_only_valgrind_sees_and_the_overhead_of_a_block() -> None:
+    runs = both_of(IN_C, "-isystem/usr/include/valgrind", options=["--pages=yes"])
+    ever = [ever_allocated(each.profile) for each in runs]
+    assert [sum_of(held, "by_request", "heap", "custom") for held in ever] == [1000, 0]
+    at_end = [rows(each.profile, each.profile.composition(len(each.profile.snapshots) - 1)) for each in runs]
+    assert [sum_of(held, "by_raw_call", "anon") for held in at_end] == [1 << 20, 0]
+    profile = runs[1].profile
+    live = profile.composition(len(profile.snapshots) - 1).items()
+    overhead, heap = (
+        [held for account, held in live if profile.accounts[account].kind == kind] for kind in (OVERHEAD, "heap")
+    )
+    n_blocks = sum(n for _, n in heap)
+    assert n_blocks == 2  # of one byte each
+    assert sum(n_bytes for n_bytes, _ in overhead) == n_blocks * int(runs[1].stderr.split()[0])
+
+
+def test_a_new_that_fails_throws_and_a_threads_vector_is_larger_natively() -> None:
+    thrown = [
+        sum_of(ever_allocated(each.profile), "__cxa_allocate_exception", "heap")
+        for each in both_of(OF_A_FAILED_NEW, suffix=".cc")
+    ]
+    assert thrown[0] == 0 < thrown[1]
+    vectors = []
+    for host in ("valgrind", "native"):
+        profile = recorded([program("threads.c", "-pthread")], host=host, status=None).profile
+        counts = profile.counts()
+        of_vectors = [
+            (held.bytes, held.blocks)
+            for account, held in counts.items()
+            if profile.accounts[account].kind == "heap"
+            and "allocate_dtv" in functions(profile, profile.accounts[account].node)
+        ]
+        vectors.append(tuple(map(sum, zip(*of_vectors))))
+    (valgrind_bytes, n), (native_bytes, n_natively) = vectors
+    assert n == n_natively > 0 and native_bytes - valgrind_bytes == 16 * n
+
+
+def test_a_wild_free_and_death_by_a_signal() -> None:
+    valgrind, native = both_of(FREES_NO_BLOCK)
+    assert valgrind.returncode == 0 and sum(valgrind.profile.counters.values()) == 1
+    assert native.returncode == -signal.SIGABRT and not native.profile.is_complete
+    valgrind, native = both_of(ABORTS)
+    assert valgrind.returncode == native.returncode == -signal.SIGABRT
+    assert ["SIGABRT" in ending_of(each.profile) for each in (valgrind, native)] == [True, False]

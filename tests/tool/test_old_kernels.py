@@ -9,7 +9,7 @@ from typing import Dict, List, Tuple
 import pytest
 
 from jmassif.analysis.system import machine
-from tests.harness import PYTHON, Argument, Recording, allocated_by_function, compile_c, record, run
+from tests.harness import HOST, PYTHON, Argument, Recording, allocated_by_function, compile_c, record, run
 from tests.tool import board
 from tests.tool.programs import held_below, program
 
