@@ -37,7 +37,7 @@ PROGRAMS: Dict[str, str] = {
         }""",
     "untouched": """
         static void *reserve(void) { return malloc(200 << 20); }
-        int main(void) { char *much = reserve(); much[0] = 1; filled(20 << 20); malloc(16); JMASSIF_MARK("full"); return 0; }""",
+        int main(void) { char *much = reserve(); much[0] = 1; filled(20 << 20); JMASSIF_MARK("full"); return 0; }""",
     "later": """
         static void *reserve(void) { return malloc(200 << 20); }
         int main(void)
