@@ -14,7 +14,7 @@ import pytest
 
 from jmassif.model.run import Profile
 from jmassif.reader.builder import load_file
-from tests.harness import ARCH, PYTHON, Argument, Run, compile_c, recorder, run, user_function, written
+from tests.harness import ARCH, PYTHON, ROOT, Argument, Run, check_run, compile_c, recorder, run, user_function, written
 
 HEAD = """
 #define _GNU_SOURCE
@@ -1039,3 +1039,17 @@ def test_many_threads_at_random_are_counted_as_the_program_counts() -> None:
 def test_no_thread_hangs_as_long_as_it_runs() -> None:
     seconds = int(os.environ.get("JMASSIF_TORTURE_SECONDS", "5"))
     tortured(1000, rounds=1, seconds=seconds)
+
+
+@pytest.mark.parametrize("flags, has_race", [((), False), (("-DBEYOND",), True)], ids=["guarded", "not guarded"])
+def test_the_lock_guards_what_it_is_for(flags: Sequence[str], has_race: bool, tmp_path: Path) -> None:
+    """By ThreadSanitizer, which sees a race whether or not it does harm."""
+    sources = [
+        ROOT / path for path in ("tests/native/lock_race.c", "jmassif/host/native/thread.c", "jmassif/base/kernel.c")
+    ]
+    includes = [f"-I{ROOT / 'jmassif'}", "-D_GNU_SOURCE", "-w", "-g", "-O1", "-pthread"]
+    check_run(["gcc", "-fsanitize=thread", *includes, *flags, *sources, "-o", tmp_path / "lock"])
+    done = run([tmp_path / "lock"], timeout=120)
+    assert ("data race" in done.stderr) == has_race, done.stderr
+    if not has_race:
+        assert (done.returncode, done.stdout, done.stderr) == (0, "160000\n", "")
