@@ -12,7 +12,7 @@ from typing import Dict, List, Tuple
 import pytest
 
 from jmassif.units import size
-from tests.harness import check_run, compile_c, record
+from tests.harness import check_run, compile_c, record, recorded
 from tests.python.noted import (
     INTERPRETER,
     SCRIPTS,
@@ -183,3 +183,48 @@ def test_the_table_has_small_objects_by_line_or_says_where_they_are(allocator: s
     else:
         assert "objects.py:10" not in held and "objects.py:12" not in held
         assert is_noted
+
+
+LOADED = """#include <dlfcn.h>
+#include <stdlib.h>
+static void *held[6];
+static void take(int from)
+{
+    for (int i = from; i < from + 3; i++)
+        held[i] = malloc(10000);
+}
+__attribute__((constructor)) static void begin(void)
+{
+    take(0);
+    int state = ((int (*)(void))dlsym(RTLD_DEFAULT, "PyGILState_Ensure"))();
+    ((int (*)(const char *))dlsym(RTLD_DEFAULT, "PyRun_SimpleString"))("called()");
+    ((void (*)(int))dlsym(RTLD_DEFAULT, "PyGILState_Release"))(state);
+    take(3);
+}
+"""
+LOADING = """import ctypes, sys
+held = []
+def called():
+    held.append(bytearray(70000))
+def load(path):
+    return ctypes.CDLL(path)
+def load_another(path):
+    return ctypes.CDLL(path)
+load(sys.argv[1]), load_another(sys.argv[2])
+"""
+
+
+def test_stacks_inside_dlopen_have_its_callers_and_what_python_runs_inside() -> None:
+    libraries = [compile_c(LOADED, "-shared", "-fPIC", f"-DNUMBER={n}") for n in (1, 2)]
+    profile = recorded([INTERPRETER, "-c", LOADING, *libraries]).profile
+    found: Dict[Tuple[str, ...], int] = {}
+    for number, counts in profile.counts().items():
+        frames = [profile.frame(frame) for frame in profile.stack(profile.accounts[number].node)]
+        if "begin" in [frame.function for frame in frames]:
+            functions = tuple(
+                frame.function for frame in frames if frame.function in ("take", "called", "load", "load_another")
+            )
+            found[functions] = found.get(functions, 0) + counts.bytes
+    for load in ("load", "load_another"):
+        assert found["take", load] == 6 * 10000
+        assert 70000 <= found["called", load] < 80000
