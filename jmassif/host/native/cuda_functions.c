@@ -44,14 +44,22 @@ static const HChar *name_at(Int index)
 #define N_CHAINS 512
 static Short chains[N_CHAINS], next_in_chain[N_NAMES]; // 1 + index
 static Bool has_chains;
+static Bool begins_a_name[N_CHAINS]; // by the first letters alone, which tell most other names apart
 
-// A few of the first letters tell most other names apart, without reading all of a long mangled one.
-static UInt chain_of(const HChar *name)
+static UInt place_of(const HChar *name, UInt n_letters)
 {
     UInt hash = 0;
-    for (UInt i = 0; i < 20 && name[i]; i++)
+    for (UInt i = 0; i < n_letters && name[i]; i++)
         hash = hash * 31 + (UChar)name[i];
     return (hash ^ hash >> 9) % N_CHAINS;
+}
+
+#define FEW 6
+
+// Without reading all of a long mangled one.
+static UInt chain_of(const HChar *name)
+{
+    return place_of(name, 20);
 }
 
 Bool jm_native_is_drivers(Int row)
@@ -68,6 +76,7 @@ static void make_chains(void)
         Short *chain = &chains[chain_of(name_at(i))];
         next_in_chain[i] = *chain;
         *chain = (Short)(i + 1);
+        begins_a_name[place_of(name_at(i), FEW)] = True;
     }
     has_chains = True;
 }
@@ -76,6 +85,8 @@ Int jm_native_row(const HChar *name)
 {
     if (UNLIKELY(!has_chains))
         make_chains();
+    if (LIKELY(!begins_a_name[place_of(name, FEW)]))
+        return -1;
     for (Int i = chains[chain_of(name)]; i; i = next_in_chain[i - 1])
         if (jm_text_equal(name_at(i - 1), name))
             return i <= NATIVE_N_ROWS ? i - 1 : aliases[i - 1 - NATIVE_N_ROWS].row;
