@@ -18,6 +18,7 @@
 #include "base/per_thread.h"
 #include "base/text.h"
 #include "calls/scope.h"
+#include "copies/copies.h"
 #include "cuda/cuda.h"
 #include "cuda/query.h"
 #include "device/blocks.h"
@@ -83,6 +84,7 @@ void event_mapped(Addr start, SizeT bytes, Bool is_readable, Bool is_code, Bool 
         jm_symbol_object_mapped(start, bytes);
     if (has_symbols)
         jm_symbol_tell_objects(False);
+    jm_copies_ended(start, bytes); // it may replace memory
     jm_mappings_mapped(start, bytes);
 }
 
@@ -110,6 +112,7 @@ void event_unmapped(Addr start, SizeT bytes)
         jm_unwind_forget();
         jm_query_unmapped(start, bytes);
     }
+    jm_copies_ended(start, bytes);
     jm_mappings_unmapped(start, bytes);
 }
 
@@ -215,6 +218,7 @@ static void let_go(Bool in_full)
 static const SnapshotSource snapshot_sources[] = {
     {.before = jm_torch_observe_roles_in_passing},
     {.before = jm_thread_hear_names},
+    {jm_copies_verify, jm_copies_write, NULL, jm_copies_after_fork_in_child},
     {.before = let_go},
     {jm_pages_sample, jm_pages_write_process, jm_pages_write, jm_pages_after_fork_in_child},
     {.tell = jm_scope_write_sums},
@@ -233,6 +237,10 @@ const RecorderHooks jm_hooks = {
     .oom_recorded = jm_device_tell_reserves,
     .library_loaded = jm_pages_measure_scope,
     .segment_ended = jm_tensor_segment_ended,
+    .copied = jm_copies_copied,
+    .registered = jm_copies_registered,
+    .large_block = jm_copies_block,
+    .range_ended = jm_copies_ended,
 };
 
 void event_started(void)

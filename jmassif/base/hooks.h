@@ -9,6 +9,15 @@
 
 struct DeviceBlock;
 
+// A copy in memory, by the CUDA API. A span is longer than the bytes where rows lie apart.
+typedef struct {
+    Addr to, from; // `from` 0: not from host memory
+    ULong to_span, from_span, bytes;
+    Bool is_of_unknown_side; // either address may be of host or of device memory
+} CopiedBytes;
+
+#define JM_LEAST_COPY ((ULong)64 << 10) // smaller copies, and heap blocks, are not of interest
+
 typedef struct {
     // An object file is written to the trace; its code begins at `code`. `soname` may be NULL. The names hold during
     // the call.
@@ -25,6 +34,13 @@ typedef struct {
 
     // A block ends while tensors hold a part of it.
     void (*segment_ended)(struct DeviceBlock *block);
+
+    // Bytes were copied, host memory was registered (`bytes` 0: unregistered), a large heap block begins, and memory of
+    // any kind ends (copies/copies.h).
+    void (*copied)(ThreadId tid, const CopiedBytes *copied);
+    void (*registered)(ThreadId tid, Addr start, ULong bytes);
+    void (*large_block)(Addr start, ULong bytes);
+    void (*range_ended)(Addr start, ULong bytes);
 } RecorderHooks;
 
 extern const RecorderHooks jm_hooks;

@@ -179,6 +179,12 @@ UInt jm_scope_current(ThreadId tid)
     return s ? s->id : 0;
 }
 
+NodeId jm_scope_node(ThreadId tid)
+{
+    const Scope *s = innermost(tid);
+    return s ? s->base.node : 0;
+}
+
 NodeId jm_scope_capture(ThreadId tid, Bool *ignored)
 {
     if (jm_scope_depth(tid))

@@ -26,6 +26,9 @@ UInt jm_scope_depth(ThreadId tid);
 // Id of the innermost call; 0 outside of all calls. Ids increase with the time of entry.
 UInt jm_scope_current(ThreadId tid);
 
+// Stack of the innermost call; 0 outside of all calls.
+NodeId jm_scope_node(ThreadId tid);
+
 // Capture the thread's stack. If it breaks, complete it from the innermost scope.
 NodeId jm_scope_capture(ThreadId tid, Bool *ignored);
 
@@ -38,6 +41,7 @@ void jm_scope_grow(ThreadId tid, Kind kind, Long bytes, Long blocks);
 #define SCOPE_MADE(kind) (1u << (kind))
 #define SCOPE_FREED      (1u << N_KINDS)
 #define SCOPE_FAILED     (2u << N_KINDS) // out of memory
+#define SCOPE_COPIED     (4u << N_KINDS) // its copy is recorded
 void jm_scope_mark(ThreadId tid, UInt marks);
 Bool jm_scope_has(ThreadId tid, UInt mark);
 

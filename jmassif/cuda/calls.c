@@ -10,6 +10,7 @@
 #include "cuda/calls.h"
 #include "base/array.h"
 #include "base/client_memory.h"
+#include "base/hooks.h"
 #include "calls/scope.h"
 #include "cuda/query.h"
 #include "device/blocks.h"
@@ -281,6 +282,116 @@ static void destroy_pool(const CudaCall *call)
 static void trim_pool(const CudaCall *call)
 {
     jm_query_pool(call, argument_p(call));
+}
+
+// ---- copies --------------------------------------------------------------------------------------------------
+
+// cudaMemcpyKind.
+enum { HOST_TO_DEVICE = 1, DEVICE_TO_DEVICE = 3, BY_ADDRESS = 4 };
+
+static void copied(const CudaCall *call, CopiedBytes c, UInt direction)
+{
+    if (jm_calls_is_capturing() || jm_scope_has(call->tid, SCOPE_COPIED))
+        return; // it happens when the graph is launched; a driver's call inside it has been recorded
+    if (direction != HOST_TO_DEVICE && direction != DEVICE_TO_DEVICE && direction != BY_ADDRESS)
+        return;
+    if (direction == DEVICE_TO_DEVICE)
+        c.from = 0;
+    c.is_of_unknown_side = direction == BY_ADDRESS;
+    if (c.bytes >= JM_LEAST_COPY)
+        jm_scope_mark(call->tid, SCOPE_COPIED);
+    jm_hooks.copied(call->tid, &c);
+}
+
+static CopiedBytes plain(const CudaCall *call)
+{
+    ULong bytes = argument_s(call);
+    return (CopiedBytes){call->words[0], call->words[1], bytes, bytes, bytes, False};
+}
+
+// (to, from, bytes, direction, …)
+static void copy(const CudaCall *call)
+{
+    copied(call, plain(call), (UInt)call->words[3]);
+}
+
+// (to, from, bytes, …), as the next one
+static void copy_to_device(const CudaCall *call)
+{
+    copied(call, plain(call), HOST_TO_DEVICE);
+}
+
+static void copy_unified(const CudaCall *call)
+{
+    copied(call, plain(call), BY_ADDRESS);
+}
+
+// Device memory gets other content: (to, …)
+static void overwrite(const CudaCall *call)
+{
+    copied(call, plain(call), DEVICE_TO_DEVICE);
+}
+
+static CopiedBytes rows_of(Addr to, UWord to_pitch, Addr from, UWord from_pitch, UWord width, UWord height)
+{
+    UWord above = height ? height - 1 : 0;
+    return (CopiedBytes){to, from, to_pitch * above + width, from_pitch * above + width, (ULong)width * height, False};
+}
+
+// (to, pitch, from, pitch, width, height, direction, …)
+static void copy_2d(const CudaCall *call)
+{
+    const UWord *w = call->words;
+    copied(call, rows_of(w[0], w[1], w[2], w[3], w[4], w[5]), (UInt)w[6]);
+}
+
+static ULong bytes_of_2d(const CudaCall *call)
+{
+    return call->words[4] * call->words[5];
+}
+
+// CUDA_MEMCPY2D of cuda.h, in words: the source's x, y, type, host, device, array and pitch; the same of the
+// destination; width and height.
+enum { AT_X, AT_Y, AT_TYPE, AT_HOST, AT_DEVICE, AT_ARRAY, AT_PITCH, DESTINATION, AT_WIDTH = 14, AT_HEIGHT };
+enum { ON_HOST = 1, ON_DEVICE = 2, BY_UNIFIED_ADDRESS = 4 }; // CUmemorytype
+
+static UWord described(const CudaCall *call, UInt word)
+{
+    UWord value;
+    jm_read_word(call->words[0] + word * sizeof value, &value);
+    return value;
+}
+
+static ULong bytes_of_described_2d(const CudaCall *call)
+{
+    return described(call, AT_WIDTH) * described(call, AT_HEIGHT);
+}
+
+static void copy_2d_described(const CudaCall *call)
+{
+    const UInt from_type = (UInt)described(call, AT_TYPE), to_type = (UInt)described(call, DESTINATION + AT_TYPE);
+    const UWord from_pitch = described(call, AT_PITCH), to_pitch = described(call, DESTINATION + AT_PITCH);
+    const UWord from = described(call, from_type == ON_HOST ? AT_HOST : AT_DEVICE) +
+                       described(call, AT_Y) * from_pitch + described(call, AT_X);
+    const UWord to = described(call, DESTINATION + AT_DEVICE) + described(call, DESTINATION + AT_Y) * to_pitch +
+                     described(call, DESTINATION + AT_X);
+    const Bool is_by_address = to_type == BY_UNIFIED_ADDRESS || from_type == BY_UNIFIED_ADDRESS;
+    if (to_type != ON_DEVICE && to_type != BY_UNIFIED_ADDRESS)
+        return;
+    copied(call, rows_of(to, to_pitch, from, from_pitch, described(call, AT_WIDTH), described(call, AT_HEIGHT)),
+           is_by_address          ? BY_ADDRESS
+           : from_type == ON_HOST ? HOST_TO_DEVICE
+                                  : DEVICE_TO_DEVICE);
+}
+
+static void register_host(const CudaCall *call)
+{
+    jm_hooks.registered(call->tid, argument_p(call), argument_s(call));
+}
+
+static void unregister_host(const CudaCall *call)
+{
+    jm_hooks.registered(call->tid, argument_p(call), 0);
 }
 
 // ---- imported memory -----------------------------------------------------------------------------------------

@@ -22,6 +22,7 @@ typedef enum {
     IS_TRIED_AGAIN = 1 << 7,  // when it fails, an allocator frees memory and calls it again,
     COUNTS_AS_RETRY = 1 << 8, // which PyTorch counts as a retry, for device memory
     IS_PIECE = 1 << 9,        // one chunk of a multi-chunk (VMM) allocation
+    IS_COPY = 1 << 10,        // opens no scope if it is small: there may be thousands a second
 } ActionFlags;
 
 Bool jm_calls_is(const CudaFunction *function, ActionFlags flag);

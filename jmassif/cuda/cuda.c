@@ -193,9 +193,14 @@ void jm_cuda_program_ends(ThreadId tid)
     jm_snapshot_take(SNAPSHOT_END);
 }
 
+static Bool is_small_copy(const CudaCall *call)
+{
+    return jm_calls_is(call->function, IS_COPY) && jm_calls_requested(call).bytes < JM_LEAST_COPY;
+}
+
 static void enter(ThreadId tid, const CudaFunction *function, const UWord *words)
 {
-    if (jm_calls_is(function, IS_REPORT))
+    if (jm_calls_is(function, IS_REPORT) || is_small_copy(&(CudaCall){.function = function, .words = words}))
         return;
     if (jm_calls_is(function, ENDS_PROGRAM)) {
         jm_cuda_program_ends(tid);
@@ -214,6 +219,13 @@ static Bool leave(const CudaCall *call)
     }
     UInt name = scope_name(function, call->words);
     Bool failed = has_failed(call);
+    if (is_small_copy(call)) {
+        if (failed)
+            count_failure(name, (UInt)call->result);
+        else
+            jm_calls_act(call);
+        return False;
+    }
     jm_query_begin(call);
     if (!failed || jm_calls_is(function, EVEN_IF_FAILED))
         jm_calls_act(call);

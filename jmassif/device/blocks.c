@@ -83,6 +83,7 @@ static void remove_range(Addr start, const DeviceBlock *block)
     for (Word i = range_behind(start); i-- > 0 && range_at(i)->start == start;) {
         if (range_at(i)->block != block)
             continue;
+        jm_hooks.range_ended(start, range_at(i)->end - start);
         jm_array_remove(&ranges, i);
         return;
     }

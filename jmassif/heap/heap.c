@@ -6,6 +6,7 @@
 #include "heap/heap.h"
 #include "base/client_memory.h"
 #include "base/clock.h"
+#include "base/hooks.h"
 #include "base/options.h"
 #include "base/per_thread.h"
 #include "base/text.h"
@@ -86,6 +87,8 @@ static void died(ThreadId tid, Addr address, const Block *block, AccountId accou
 {
     Addr *last = last_of(tid);
     MemoryBlock memory = as_memory(address, block, account, overhead);
+    if (UNLIKELY(block->bytes >= JM_LEAST_COPY))
+        jm_hooks.range_ended(address, block->bytes);
     jm_block_died(tid, &memory);
     if (*last == address) {
         *last = 0;
@@ -111,6 +114,8 @@ static void born(ThreadId tid, Addr address, Block block)
     MemoryBlock memory = as_memory(address, &block, block.account, jm_heap_overhead(address, &block));
     jm_block_born(tid, &memory);
     jm_blocks_add(address, block);
+    if (UNLIKELY(block.bytes >= JM_LEAST_COPY))
+        jm_hooks.large_block(address, block.bytes);
     *last_of(tid) = address;
     jm_snapshot_event();
 }
@@ -126,6 +131,10 @@ static void moved(ThreadId tid, Addr from, const Block *block, ULong old_overhea
         forget_stale(tid, to);
     jm_block_moved(tid, &old, &fresh);
     jm_blocks_add(to, now);
+    if (UNLIKELY(block->bytes >= JM_LEAST_COPY))
+        jm_hooks.range_ended(from, block->bytes);
+    if (UNLIKELY(now.bytes >= JM_LEAST_COPY))
+        jm_hooks.large_block(to, now.bytes);
     *last_of(tid) = to;
     jm_snapshot_event();
 }

@@ -573,6 +573,11 @@ void jm_ledger_peak_told(PeakId p)
     peaks[p].grown = False;
 }
 
+Bool jm_ledger_peak_is_now(PeakId p)
+{
+    return peaks[kept_as(p)].rising;
+}
+
 void jm_ledger_peak(PeakId p, ULong *time, ULong *host_bytes, ULong *device_bytes)
 {
     const Peak *peak = &peaks[kept_as(p)];

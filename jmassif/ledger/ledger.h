@@ -97,6 +97,7 @@ void jm_ledger_clear_changed(void);
 // Peaks. `is_news`: the moment changed, or its accounts were corrected, since the last `jm_ledger_peak_told`.
 Bool jm_ledger_peak_is_news(PeakId peak);
 void jm_ledger_peak_told(PeakId peak);
+Bool jm_ledger_peak_is_now(PeakId peak); // no event since
 void jm_ledger_peak(PeakId peak, ULong *time, ULong *host_bytes, ULong *device_bytes);
 
 // Restarts the peaks: each is the largest total from now on, at first the current one.

@@ -129,6 +129,12 @@ static Piece *piece_around(Addr address)
     return i < jm_pieces_n() && jm_piece_at(i)->start <= address ? jm_piece_at(i) : NULL;
 }
 
+AccountId jm_mappings_account(Addr address)
+{
+    const Piece *piece = pieces ? piece_around(address) : NULL;
+    return piece ? jm_holder_at(piece->holder)->account : 0;
+}
+
 void jm_piece_set_resident(Piece *piece, ULong bytes, ULong copied)
 {
     Holder *h = jm_holder_at(piece->holder);

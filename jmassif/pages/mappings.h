@@ -57,6 +57,8 @@ void jm_mappings_thread_begins(ThreadId tid);
 void jm_mappings_extend_main_stack(void);
 Addr jm_mappings_main_stack_end(void); // 0 if unknown
 
+AccountId jm_mappings_account(Addr address); // of the mapping around it; 0: none is recorded
+
 // Pieces in order of address; they do not overlap.
 Word jm_pieces_n(void);
 Piece *jm_piece_at(Word i);

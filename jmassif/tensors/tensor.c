@@ -5,6 +5,7 @@
 
 #include "tensors/tensor.h"
 #include "base/clock.h"
+#include "base/hooks.h"
 #include "base/map.h"
 #include "calls/scope.h"
 #include "device/blocks.h"
@@ -133,6 +134,8 @@ static void end(Tensor *t, AccountId account)
 {
     MemoryBlock memory = as_memory(t, account);
     jm_block_taken_back(&memory);
+    if (t->bytes >= JM_LEAST_COPY)
+        jm_hooks.range_ended(t->key, t->bytes);
     jm_map_remove(&tensors, t->key);
     discard(t);
 }

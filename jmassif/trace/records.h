@@ -40,6 +40,9 @@
     X(REGION_SUM, 'R', False)                                                                                          \
     X(EXHAUSTION, 'O', False)                                                                                          \
     X(EXHAUSTION_FIGURE, 'o', False)                                                                                   \
+    X(COPY, 'I', False)                                                                                                \
+    X(COPY_END, 'i', False)                                                                                            \
+    X(COPY_SUM, 'C', False)                                                                                            \
     X(OUTCOME, 'q', False)                                                                                             \
     X(MAPPED, 'W', False)                                                                                              \
     X(UNMAPPED, 'w', False)                                                                                            \

@@ -81,7 +81,14 @@ void jm_trace_changed(const HChar *key, ULong count, ULong *last); // a counter,
     JM_TRACE_RECORD(EXHAUSTION, "uuuuuuuu", id, time, tid, account, api, error, bytes, again)
 #define jm_trace_exhaustion_figure(event, figure, bytes)                                                               \
     JM_TRACE_RECORD(EXHAUSTION_FIGURE, "unu", event, JM_TRACE_TEXT(figure), bytes)
-#define jm_trace_outcome(event, time, outcome)        JM_TRACE_RECORD(OUTCOME, "uun", event, time, JM_TRACE_TEXT(outcome))
+#define jm_trace_outcome(event, time, outcome) JM_TRACE_RECORD(OUTCOME, "uun", event, time, JM_TRACE_TEXT(outcome))
+// Held twice from that time on, by two accounts; copied by a third one's stack, and registered by that of another (0:
+// not).
+#define jm_trace_copy(id, time, host, device, copied_by, pinned_by, bytes, from, to)                                   \
+    JM_TRACE_RECORD(COPY, "uuuuuuuxx", id, time, host, device, copied_by, pinned_by, bytes, from, to)
+// Until that time; id 0: all that have not ended.
+#define jm_trace_copy_end(id, time)                   JM_TRACE_RECORD(COPY_END, "uu", id, time)
+#define jm_trace_copied(account, count, bytes)        JM_TRACE_RECORD(COPY_SUM, "uuu", account, count, bytes)
 #define jm_trace_mapped(time, address, bytes, handle) JM_TRACE_RECORD(MAPPED, "uxux", time, address, bytes, handle)
 #define jm_trace_unmapped(time, address, bytes)       JM_TRACE_RECORD(UNMAPPED, "uxu", time, address, bytes)
 #define jm_trace_object(time, address, bytes, soname, file)                                                            \

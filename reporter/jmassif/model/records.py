@@ -383,6 +383,20 @@ class Exhaustion(NamedTuple):
     outcome_position: int = 0  # rows of Profile.blocks before it
 
 
+class Copy(NamedTuple):
+    """Bytes of host memory that were copied to device memory, while both sides were alive and the source unchanged."""
+
+    begin: int
+    host: int  # accounts
+    device: int
+    copied_by: int  # an account with the stack of the copy
+    pinned_by: int  # one with the stack that registered the host memory; 0: none did
+    bytes: int
+    source: int  # addresses
+    to: int
+    until: Optional[int] = None  # None: as long as Profile.copies_until
+
+
 class End(NamedTuple):
     time: int
     reason: str  # "exit", "signal" or "end"

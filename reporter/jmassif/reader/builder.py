@@ -300,6 +300,36 @@ class Builder:
         for growth in growths:
             require(growth.kind in KINDS, f'"{growth.kind}" is not a kind of memory')
 
+    def copy(
+        self,
+        id_: int,
+        time: int,
+        host: int,
+        device: int,
+        copied_by: int,
+        pinned_by: int,
+        n_bytes: int,
+        source: int,
+        to: int,
+    ) -> None:
+        require(id_, "a copy has the number 0")
+        require(self.kind_of(host) in HOST_KINDS, f"account {host} is not of host memory")
+        require(self.kind_of(device) in DEVICE_KINDS, f"account {device} is not of device memory")
+        for account in filter(None, (copied_by, pinned_by)):
+            self.kind_of(account)
+        self.profile.copies[id_] = records.Copy(time, host, device, copied_by, pinned_by, n_bytes, source, to)
+
+    def copy_end(self, id_: int, time: int) -> None:
+        if not id_:
+            self.profile.copies_until = time
+            return
+        require(id_ in self.profile.copies, f"copy {id_} is not defined")
+        self.profile.copies[id_] = self.profile.copies[id_]._replace(until=time)
+
+    def copy_sum(self, account: int, count: int, n_bytes: int) -> None:
+        self.kind_of(account)
+        self.profile.copied[account] = (count, n_bytes)
+
     def scope(
         self, id_: int, parent: int, thread: int, begin: int, end: int, node: int, name: int, growths: _Growths
     ) -> None:

@@ -88,3 +88,11 @@ def merge_accounts(profile: Profile) -> None:
     profile.blocks[width - 1 :: width] = array("Q", [first.get(each, each) for each in profile.blocks.account])
     for id_, event in profile.exhaustions.items():
         profile.exhaustions[id_] = event._replace(account=first.get(event.account, event.account))
+    for id_, copy in profile.copies.items():
+        of = (copy.host, copy.device, copy.copied_by, copy.pinned_by)
+        host, device, by, pinned_by = (first.get(account, account) for account in of)
+        profile.copies[id_] = copy._replace(host=host, device=device, copied_by=by, pinned_by=pinned_by)
+    copied, profile.copied = profile.copied, {}
+    for account, (n_copies, n_bytes) in copied.items():
+        known = profile.copied.get(first.get(account, account), (0, 0))
+        profile.copied[first.get(account, account)] = known[0] + n_copies, known[1] + n_bytes
