@@ -11,6 +11,7 @@ from typing import Callable, Collection, Dict, List, Mapping, NamedTuple, Option
 
 from jmassif.analysis.aggregate import aggregate, sum_of
 from jmassif.analysis.balance import MemoryBalance, balance_at
+from jmassif.analysis.held_twice import held_twice
 from jmassif.analysis.leaks import Growth, Leak, find_growth, held_at_end
 from jmassif.analysis.moments import SELECTORS, mark_snapshots, select
 from jmassif.attribution import names as alignment
@@ -65,7 +66,7 @@ def largest(now: Places, before: Optional[Places]) -> List[Culprit]:
 
 # Counters of the recorder; docs/jmassif.1 says what they mean.
 COUNTERS = tuple(
-    """absurd-block-announced cuda-alloc-retries cuda-block-ended-unseen
+    """absurd-block-announced copies-not-followed copies-not-followed-bytes cuda-alloc-retries cuda-block-ended-unseen
     cuda-free-of-unknown-pointer cuda-report-refused driver-address-spaces driver-block-without-memory
     driver-channels driver-objects-without-size driver-rm-channels framework-out-of-memory
     free-of-unknown-pointer heap-allocation-failed out-of-memory python-frame-cut
@@ -77,6 +78,8 @@ COUNTERS = tuple(
 _LEAK = "end.leak"
 # Growth of the lines that still grew at the end.
 _GROWTH = "growth"
+# Host memory that is in a device copy too: by itself at the peak.
+_HELD_TWICE = "held-twice"
 # Calls of one function that failed.
 _FAILURES = "failures."
 _SIDES = ("host", "device")
@@ -153,7 +156,11 @@ class Meter:
         if _is_growth(name):
             value = self._growth_of(name)
             return value._replace(notes=[*self._unseen, *value.notes])
-        moment, what = self._split(name)
+        moment, what = self._split(f"peak.{name}" if name == _HELD_TWICE else name)
+        if what == _HELD_TWICE and moment != _LEAK:
+            twice = held_twice(self.profile, self._names, select(self.profile, moment))
+            places = {(f"{row.allocated}, copied by {row.copied}", row.kind): row.bytes for row in twice.rows}
+            return Value(twice.bytes, True, (), lambda: places)
         if what in _BALANCE and what not in self.owners and moment != _LEAK:
             made = balance_at(self.profile, select(self.profile, moment))
             if made is None:
@@ -250,10 +257,10 @@ class Meter:
         return None
 
     def _unknown(self, name: str) -> BudgetError:
-        held = ["total", *_SIDES, _DRIVER, *sorted(self.owners), *_BALANCE]
+        held = ["total", *_SIDES, _DRIVER, _HELD_TWICE, *sorted(self.owners), *_BALANCE]
         held += [f"{field}.{value}" for field, values in self._fields.items() for value in dict.fromkeys(values)]
         known = [f"{moment}.{what}" for moment in self._moments for what in held]
-        known += [_GROWTH, _LEAK, *sorted(self._names.once(_counts))]
+        known += [_GROWTH, _LEAK, _HELD_TWICE, *sorted(self._names.once(_counts))]
         near = difflib.get_close_matches(name[:_MAX_NAME], known, _N_SUGGESTIONS, 0.5)
         named = ", ".join(near or ["peak.total", "peak-host.host", "peak-device.device"])
         return BudgetError(f'unknown budget "{name[:_MAX_NAME]}"; try {named}')

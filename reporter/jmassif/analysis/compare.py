@@ -11,6 +11,7 @@ from typing import Callable, Dict, Iterable, List, Mapping, NamedTuple, Optional
 
 from jmassif.analysis.aggregate import Usage, aggregate, ledger, sum_of
 from jmassif.analysis.calltree import from_outer
+from jmassif.analysis.held_twice import held_twice
 from jmassif.analysis.lines import lines_to_blame
 from jmassif.analysis.ladder import LESS, SHOWN, Ladder, Rung, ladders
 from jmassif.analysis.moments import SelectionError, select
@@ -25,8 +26,9 @@ from jmassif.units import printable
 
 # Views of memory at a moment; SCOPE is the cost of calls instead.
 SCOPE = "scope"
+TWICE = "held-twice"  # host memory that is in a device copy too, not all of it
 HELD = ("owner", "group", "kind", "role", "thread", "library", "function") + tuple(LINE_VIEWS)
-VIEWS = HELD + (SCOPE,)
+VIEWS = HELD + (SCOPE, TWICE)
 
 # Calls nested deeper than any real ones are in the figures of those around them alone.
 _MAX_DEPTH = 16
@@ -432,6 +434,12 @@ def measure(
     for view in views:
         if view == SCOPE:
             found[view] = spent(profile)
+        elif view == TWICE:
+            rows = held_twice(profile, names, moment).rows
+            found[view] = {}
+            for row in rows:
+                key = Key(f"{row.allocated}, copied by {row.copied}")
+                found[view][key] = found[view].get(key, Usage()) + Usage(row.bytes, row.copies)
         else:
             usages = aggregate(profile, live, namer(profile, names, view))
             found[view] = {Key(part): usage for part, usage in usages.items()}
@@ -574,7 +582,7 @@ def _moved(columns: Sequence[Column], pool: str, change: int) -> Tuple[Optional[
 
 def _findings(columns: Sequence[Column], views: Sequence[View], pools: Sequence[List[Ladder]]) -> List[Finding]:
     """One for each pool; none where no memory is compared, or with nothing."""
-    view = next((view for view in views if view.by != SCOPE), None)
+    view = next((view for view in views if view.by not in (SCOPE, TWICE)), None)
     if view is None or len(columns) < 2:
         return []
     is_discrete = any(run.is_discrete for column in columns for run in column.runs)

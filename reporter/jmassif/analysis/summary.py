@@ -23,6 +23,7 @@ from jmassif.analysis.balance import (
     sampled_before,
 )
 from jmassif.analysis.device_memory import Fragmentation, Layout, layout_at, layouts, over_time
+from jmassif.analysis.held_twice import Twice, held_twice
 from jmassif.analysis.inherited import Inherited, inherited_at
 from jmassif.analysis.ladder import Ladder, ladders
 from jmassif.analysis.leaks import Growth, LeakedPlace, NotCounted, find_growth, held_at_end, leaked_places
@@ -148,6 +149,7 @@ class Numbers(NamedTuple):
     machine_sources: List[str]
     mappings: List[Mapped]
     temporaries: List[Temporaries]
+    held_twice: Optional[Twice]
 
 
 _Result = TypeVar("_Result")
@@ -401,6 +403,7 @@ def build_report(run: Profile, at: Moment, names: Optional[Names] = None) -> Rep
         machine_sources=sources(run),
         mappings=mappings(run, names, at),
         temporaries=hottest_temporaries(run, names),
+        held_twice=None if is_part else held_twice(run, names, at),
     )
     report.profile, report.at, report.names = run, at, names
     return report

@@ -5,7 +5,7 @@ import argparse
 import os
 from typing import Dict, List, NamedTuple, Optional, Sequence, Set, Tuple
 
-from jmassif.analysis.compare import SCOPE, VIEWS, Column, Difference, Run, Stacks, compare, measure
+from jmassif.analysis.compare import SCOPE, TWICE, VIEWS, Column, Difference, Run, Stacks, compare, measure
 from jmassif.analysis.moments import SelectionError
 from jmassif.attribution.blame import base_name
 from jmassif.attribution.redact import anonymize
@@ -23,7 +23,7 @@ _HTML = "html"
 _FORMATS = ("text", "markdown", "json", _HTML)
 _FOR_PEOPLE = ("text", "markdown")
 
-_DEFAULT_VIEWS = ["owner", "library", SCOPE]
+_DEFAULT_VIEWS = ["owner", "library", TWICE, SCOPE]
 _DEFAULT_VIEWS_OF_PAGE = _DEFAULT_VIEWS + ["kind", "role", "function", "python-line"]
 _MAX_ROWS_OF_PAGE = 20000  # more make a browser slow
 _DEFAULT_MIN_SHARE = 1000  # of the largest total, in reports for people

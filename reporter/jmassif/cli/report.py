@@ -37,7 +37,7 @@ _TREE = ("snapshot", "threshold", "by", "fold")
 _TABLE = ("include", "exclude", "snapshot", "by", "fold")
 _FLAMES = ("threshold", *_TABLE, "value")
 _PAGE = ("include", "exclude", "source", "no-source", "overlay")
-_REPORT = ("threshold", *_TABLE, *_RANGE, "source", "no-source", "overlay", "segments")
+_REPORT = ("threshold", *_TABLE, *_RANGE, "source", "no-source", "overlay", "segments", "held-twice")
 # Options that choose what is shown. The others work with every format.
 _CHOICES = (*_REPORT, "value", "pages")
 
@@ -145,6 +145,8 @@ def _add_selection(parser: Parser, is_export: bool) -> None:
     option("--by", choices=BY, metavar="WHAT", help=f"group by {', '.join(BY)}")
     option("--segments", metavar="[=N]", help="map device memory; =N: at the Nth failed allocation")
     parser.optional_values = ("--segments",)
+    twice = "show host memory that is in device copies too, and copies by line"
+    option("--held-twice", action="store_true", help=argparse.SUPPRESS if is_export else twice)
     add_filters(parser)
     share = "fold stacks below this share [the recorder's]"
     option("--threshold", type=number(0, 100, "%"), metavar="PERCENT", help=share)
@@ -162,10 +164,11 @@ def _add_selection(parser: Parser, is_export: bool) -> None:
 # Options that cannot be combined.
 _EXCLUSIVE = (
     (_RANGE, ("snapshot", "segments")),
-    (("segments",), ("include", "exclude")),
+    (("segments", "held-twice"), ("include", "exclude")),
+    (("held-twice",), (*_RANGE, "segments")),
     (("anonymous",), ("source",)),
 )
-_OPTION_OF = {"begin": "from", "end": "to", "no_source": "no-source"}
+_OPTION_OF = {"begin": "from", "end": "to", "no_source": "no-source", "held_twice": "held-twice"}
 
 
 def _check_options(arguments: argparse.Namespace) -> None:
@@ -233,6 +236,7 @@ def _view(arguments: argparse.Namespace, name: str) -> View:
         value=arguments.value or next(iter(VALUES)),
         range=_range(arguments),
         segments=arguments.segments,
+        held_twice=arguments.held_twice,
         with_pages=arguments.pages,
         is_brief=not arguments.all,
         with_stacks=bool(with_stacks),

@@ -10,6 +10,7 @@ from jmassif.html.head import ReadyTable, TableCell
 from jmassif.model.records import Growth, growth_by_side
 from jmassif.model.run_info import counted
 from jmassif.render import summary
+from jmassif.render.events import TWICE_NOTE, host_memory
 from jmassif.render.lines import how_exact
 from jmassif.render.words import NOT_COUNTED
 from jmassif.units import count, growth, moment, size
@@ -206,6 +207,33 @@ def fragmentation(report: Report) -> Iterator[ReadyTable]:
     yield from _table("fragmentation", "Segments at snapshots", heads, rows, note, 8)
 
 
+# ---- copies ----
+
+
+def held_twice(report: Report) -> Iterator[ReadyTable]:
+    """At the peak, and all copies to the device."""
+    twice = report.held_twice
+    if twice is None:
+        return
+    heads = [
+        ("bytes", "bytes"),
+        ("copies", "number"),
+        ("since", "time"),
+        ("until", "time"),
+        ("host memory", "long"),
+        ("copied by", "long"),
+    ]
+    rows: List[Row] = [
+        [row.bytes, row.copies, row.since, row.until, shown(host_memory(row)), shown(row.copied)]
+        for row in twice.rows[:_MAX_PLACES]
+    ]
+    note = f"{size(twice.bytes)} at {report.moment.name}. {TWICE_NOTE}"
+    yield from _table("held-twice", "Held twice", heads, rows, note, 10)
+    rows = [[row.bytes, row.copies, shown(row.line)] for row in twice.copied[:_MAX_PLACES]]
+    heads = [heads[0], heads[1], heads[-1]]
+    yield from _table("held-twice", "Copied to the device", heads, rows, "in the whole run", 10)
+
+
 # ---- events ----
 
 
@@ -296,7 +324,7 @@ def _manifest(report: Report) -> Iterator[ReadyTable]:
 
 def tables(report: Report) -> List[ReadyTable]:
     """Those of a process."""
-    each = (leaks, temporaries, sizes, fragmentation, start_up, events, warnings, _manifest)
+    each = (leaks, temporaries, sizes, fragmentation, held_twice, start_up, events, warnings, _manifest)
     return [table for made in each for table in made(report)]  # type: ignore[operator]
 
 

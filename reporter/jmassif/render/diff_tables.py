@@ -5,7 +5,7 @@ import os
 import re
 from typing import Dict, Iterator, List, NamedTuple, Tuple, Union
 
-from jmassif.analysis.compare import MORE_THAN_ALL, POOLS, SCOPE, Column, Difference, DifferenceRow
+from jmassif.analysis.compare import MORE_THAN_ALL, POOLS, SCOPE, TWICE, Column, Difference, DifferenceRow
 from jmassif.analysis.compare import Finding, Moved, View
 from jmassif.analysis.ladder import Ladder
 from jmassif.render.ladder import LABELS, SIGNS, TOOLS, shown_numbers, unit_for
@@ -138,7 +138,7 @@ def _figures(difference: Difference, view: View, pool: str, row: DifferenceRow) 
 
 
 def figure_tables(difference: Difference) -> Iterator[FigureTable]:
-    for view in (view for view in difference.views if view.rows or view.by != SCOPE):
+    for view in (view for view in difference.views if view.rows or view.by not in (SCOPE, TWICE)):
         for pool in _pools(difference, view):
             is_in = POOLS[pool]
             rows = [(_name(r), r) for r in view.rows if pool == "bytes" or any(is_in(cell.figures) for cell in r.cells)]
@@ -177,7 +177,9 @@ def _name(row: DifferenceRow) -> str:
 
 def _title(difference: Difference, view: View, pool: str) -> str:
     by = "calling library" if view.by == "library" else view.by.replace("-", " ")
-    title = "Cost by call" if view.by == SCOPE else f"By {by}, at {difference.moment}"
+    title = {SCOPE: "Cost by call", TWICE: f"Held twice, at {difference.moment}"}.get(
+        view.by, f"By {by}, at {difference.moment}"
+    )
     return title if pool == "bytes" else f"{title}: {pool} memory"
 
 

@@ -4,6 +4,7 @@
 from collections import Counter
 from typing import Dict, List, Sequence, Tuple
 
+from jmassif.analysis.held_twice import HeldTwice
 from jmassif.analysis.moments import main_peak
 from jmassif.analysis.regions import NamedRegions
 from jmassif.analysis.summary import Report
@@ -15,6 +16,59 @@ from jmassif.render.summary import growth_unknown, rate
 from jmassif.render.view import View
 from jmassif.render.words import NOT_COUNTED
 from jmassif.units import count, growth, moment, printable, size
+
+# ---- copies to the device ---------------------------------------------------------------------
+
+_TWICE = Table(
+    Column("bytes", 10),
+    Column("copies", 7, gap=2),
+    Column("since", 10, gap=2),
+    Column("until", 10, gap=2),
+    Column("host memory", 24, gap=2, align="<"),
+    Column("copied by", gap=2),
+)
+_COPIED = Table(Column("bytes", 10), Column("copies", 7, gap=2), Column("copied by", gap=2))
+TWICE_NOTE = (
+    "Host memory that is in a device copy too: both are alive, and samples of the source have not changed. Copies of 64 KiB or"
+    " more count; writes by kernels are not seen."
+)
+
+
+def host_memory(row: HeldTwice) -> str:
+    """ "load.py:31 (file, pinned)" """
+    return f"{row.allocated} ({row.kind}{', pinned' if row.is_pinned and row.kind != 'pinned' else ''})"
+
+
+def held_twice(report: Report, view: View) -> Lines:
+    twice, unit = report.held_twice, report.run.time_unit
+    rows = twice.rows if twice else []
+    most = view.most(len(rows)) if not view.held_twice else len(rows)
+    lines = [
+        _TWICE.row(
+            size(row.bytes),
+            f"{row.copies:,}",
+            moment(row.since, unit),
+            moment(row.until, unit),
+            host_memory(row),
+            row.copied,
+        )
+        for row in rows[:most]
+    ]
+    if not twice or not lines:
+        return []
+    lines += rest(len(rows) - most, "more row", view.hint) + [_TWICE.sum(size(twice.bytes), "", "", "", "total", "")]
+    return heading(f"Held twice, at {report.moment.name}") + [_TWICE.head] + lines + paragraph(TWICE_NOTE)
+
+
+def write_held_twice(report: Report, view: View) -> Lines:
+    """The tables of --held-twice."""
+    copied = report.held_twice.copied if report.held_twice else []
+    rows = [(size(row.bytes), f"{row.copies:,}", row.line) for row in copied]
+    nothing = paragraph(f"Nothing is held twice at {report.moment.name}, as far as it is on record.")
+    return (held_twice(report, view) or [""] + nothing) + _COPIED.section(
+        "Copied to the device, in the whole run", rows
+    )
+
 
 # ---- calls -----------------------------------------------------------------------------------
 

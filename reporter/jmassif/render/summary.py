@@ -24,6 +24,7 @@ _WORTH_TELLING = 0.1
 _NEARLY_FULL = 0.9
 # Share of the program: a smaller part is no finding.
 _LEAST_IMPORTED = 0.25
+_LEAST_TWICE = 0.02
 _MAX_STEP = 30
 _NEARLY_EQUAL = 1.1  # the largest block to the mean
 # Share of the peak: what a program has not freed when it ends.
@@ -159,7 +160,8 @@ def filtered(report: Report) -> str:
 
 
 class Finding(NamedTuple):
-    key: str  # what it is about: the action of a hint, "growth", "imports", "not-freed", "copied", "inherited", "nothing"
+    # What it is about: the action of a hint, "growth", "held-twice", "imports", "not-freed", "copied", "inherited", "nothing".
+    key: str
     bytes: int  # that acting on it returns; 0: it has no action
     text: str
     to_do: str = ""  # the end of the text
@@ -353,6 +355,23 @@ def _not_freed_text(report: Report) -> str:
     return f"Not freed at exit: {size(found.bytes)}{blocks}, {most}at {found.label}."
 
 
+def held_twice_text(report: Report) -> str:
+    """ "" where little is held twice, or host and device are not one memory."""
+    twice, whole = report.held_twice, report.wholes[0].bytes
+    if twice is None or report.run.memory != "unified" or not twice.bytes or twice.bytes < _LEAST_TWICE * whole:
+        return ""
+    first = twice.rows[0]
+    most = f", {size(first.bytes)} of it" if len(twice.rows) > 1 else ":"
+    memory = f"{'pinned ' if first.is_pinned else ''}host memory {'mapped' if first.is_mapped else 'allocated'} by {first.allocated}"
+    alive = moment(first.until - first.since, report.run.time_unit)
+    before = f" before {twice.before}" if twice.before else ""
+    return (
+        f"{size(twice.bytes)} is held twice at {report.moment.name}{most} in {memory}, copied to the GPU by {first.copied},"
+        f" both alive for {alive}, and unchanged in all samples. Dropping the first copy{before} leaves"
+        f" {size(whole - twice.bytes)} of {size(whole)}."
+    )
+
+
 _OUT_OF_MEMORY = 2  # CUDA's error
 
 
@@ -396,6 +415,9 @@ def findings(report: Report) -> List[Finding]:
     grown, imports = report.growth, _imports(report)
     if report.failure is None and grown and grown.lines:
         found.append(Finding("growth", grown.grown, growth_text(grown, report.run.time_unit)))
+    twice = held_twice_text(report)
+    if twice and report.held_twice:
+        found.append(Finding("held-twice", report.held_twice.bytes, twice))
     if report.failure is None and imports:
         found.append(Finding("imports", 0, imports))
     left = _not_freed_text(report)

@@ -91,6 +91,7 @@ _SECTIONS: Tuple[Tuple[int, Callable[[Report, View], Lines]], ...] = (
     (0, owners.by_owner),
     (1, owners.by_role),
     (1, owners.by_thread),
+    (2, events.held_twice),
     (2, system.mapped),
     (1, system.balance),
     (2, system.other_tools),
@@ -126,6 +127,8 @@ def _in_its_place(report: Report, view: View) -> Lines:
     """The report that the user asked for instead; empty: none."""
     if view.by in LINE_VIEWS:
         return write_lines(report, view)
+    if view.held_twice:
+        return events.write_held_twice(report, view)
     return failures.write_segments(report, view) if view.segments is not None else []
 
 

@@ -29,6 +29,7 @@ class View(NamedTuple):
     with_stacks: bool = True  # the text report ends in call stacks
     columns: int = 0  # as wide as a line may be; 0: as wide as it is
     range: Optional[Tuple[str, str]] = None  # from one moment to another, each like `selector`; None: not asked
+    held_twice: bool = False  # show what is held twice in place of the report
     file: str = ""  # what the trace is called, for the commands that a report names
 
     @property

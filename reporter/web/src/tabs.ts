@@ -42,7 +42,7 @@ const TABS: Tab[] = [
         title: 'Allocations',
         views: [BlocksOverTime, Blocks, DeviceMap, ready('fragmentation', 'Fragmentation over time'), ready('sizes', 'Block sizes')],
     },
-    { id: 'by-owner', title: 'Owners', views: [Owners, Mapped] },
+    { id: 'by-owner', title: 'Owners', views: [Owners, Mapped, ready('held-twice', 'Held twice')] },
     { id: 'leaking', title: 'Leaks', views: [ready('leaks', 'Still allocated at exit')] },
     { id: 'failures', title: 'Out of memory', views: [OutOfMemory] },
     { id: 'system', title: 'System', views: [SystemMemory, Machine, Others] },
