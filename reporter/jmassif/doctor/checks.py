@@ -396,7 +396,7 @@ def _reserved(machine: Machine) -> int:
 
 
 def check_board_memory(machine: Machine) -> Optional[Verdict]:
-    """What a board holds for itself, by the kernel's files, and what gives it back."""
+    """Memory that the board uses by itself, as the kernel's files have it, and how to get it back."""
     if not machine.text("/etc/nv_tegra_release"):
         return None
     figures, zram = _meminfo(machine), [_read(path).split() for path in _files(machine, "/sys/block/zram*/mm_stat")]

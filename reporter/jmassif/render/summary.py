@@ -160,7 +160,7 @@ def filtered(report: Report) -> str:
 
 
 class Finding(NamedTuple):
-    # What it is about: the action of a hint, "growth", "held-twice", "imports", "not-freed", "copied", "inherited", "nothing".
+    # Its subject: the action of a hint, "growth", "held-twice", "imports", "not-freed", "copied", "inherited", "nothing".
     key: str
     bytes: int  # that acting on it returns; 0: it has no action
     text: str
@@ -326,7 +326,7 @@ def inherited_text(own: Inherited, time_unit: str) -> str:
 
 
 class _NotFreed(NamedTuple):
-    """What a program without an interpreter still held at its exit, where no line is said to grow."""
+    """Memory that a program without an interpreter still held at its exit, where no line is said to grow."""
 
     bytes: int
     blocks: int

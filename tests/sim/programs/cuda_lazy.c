@@ -2,7 +2,7 @@
 /* Kernels whose code the driver loads late (CUDA_MODULE_LOADING=LAZY): each way to need it, in use_kernel, with a point
  * before and after.
  *
- *   cuda_lazy WAY [N]    launch (N times), launch-ex, function, module, graph, or graph-launch, without an upload before
+ *   cuda_lazy WAY [N]    launch (N times), launch-ex, function, module, graph, or graph-launch (without an upload)
  *
  * Functions are those that cuGetProcAddress gives. The last line has the nanoseconds of a launch. */
 #include <string.h>
