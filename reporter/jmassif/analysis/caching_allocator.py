@@ -28,7 +28,7 @@ class SettingsError(Exception):
 
 
 class Settings(NamedTuple):
-    """What PYTORCH_CUDA_ALLOC_CONF can set."""
+    """The settings of PYTORCH_CUDA_ALLOC_CONF that have a model."""
 
     max_split_size: int = 0  # 0: none
     expandable_segments: bool = False
@@ -48,7 +48,7 @@ class Settings(NamedTuple):
 
 
 def parse_settings(text: str) -> Settings:
-    """Of PYTORCH_CUDA_ALLOC_CONF. Raises SettingsError."""
+    """Read a value of PYTORCH_CUDA_ALLOC_CONF. Raises SettingsError."""
     settings = Settings()
     for part in filter(None, (part.strip() for part in text.split(","))):
         key, _, value = (each.strip() for each in part.partition(":"))
@@ -218,7 +218,7 @@ class CachingAllocator:
             return None
         block = pool.blocks[pool.order[at][1]]
         if block.is_expandable:
-            # What can grow counts as large as it can become.
+            # A block that can grow counts as large as it can become.
             for _, address in pool.order[at + 1 :]:
                 other = pool.blocks[address]
                 if _possible(other) >= _possible(block):

@@ -270,7 +270,7 @@ def at_least(version: str, *least: int) -> bool:
 _VARIABLE, _OLD_VARIABLE = "PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF"
 
 
-def _allocator_config(run: Profile) -> Tuple[str, str]:
+def allocator_config(run: Profile) -> Tuple[str, str]:
     """The variable that a setting belongs into, and the settings in force."""
     new, old = (run.manifest.get(f"env.{name}", "") for name in (_VARIABLE, _OLD_VARIABLE))
     version = run.manifest.get("pytorch", "")
@@ -282,7 +282,7 @@ def _allocator_config(run: Profile) -> Tuple[str, str]:
 def expand_segments(run: Profile, pages: int) -> List[Hint]:
     """The hint on PyTorch's expandable segments, if they were off and both release and device may have them."""
     version = run.manifest.get("pytorch", "")
-    variable, settings = _allocator_config(run)
+    variable, settings = allocator_config(run)
     is_missing = run.manifest.get("cuda-vmm") == "no" or (version and not at_least(version, 2, 1))
     if is_missing or "expandable_segments:True" in settings:
         return []
@@ -330,7 +330,7 @@ def _hints(run: Profile, account: int, s: Situation, layout: Layout, verdict: st
         pages = whole_pages(layout)
         if pages >= needed:
             hints += expand_segments(run, pages)
-        variable, settings = _allocator_config(run)
+        variable, settings = allocator_config(run)
         split = _split_that_helps(layout, needed) if "max_split_size_mb" not in settings else None
         if split:
             hints.append(Hint("max-split-size", needed, setting=split, variable=variable))

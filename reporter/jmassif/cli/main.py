@@ -20,6 +20,7 @@ COMMANDS = {
     "export": "write a trace in a format of another program",
     "diff": "compare recorded runs",
     "check": "check recorded runs against memory budgets",
+    "fit": "say whether a training fits with another batch or other settings",
     "top": "follow runs while they are recorded",
     "serve": "serve the page of runs to a browser on this machine",
     "fleet": "keep many runs in a database, and compare groups of them",

@@ -1,0 +1,529 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""The memory that a training needs with another batch size, or with other settings of PyTorch's allocator.
+
+The steps of a run's caching allocator follow from its trace. Two runs with batches of `a` and `b` samples make the same
+steps with other sizes: allocations of the same stack are compared one by one, and each size is continued in a straight
+line. What the allocator would have reserved for them is what its model reserves (caching_allocator.py). Sizes are bytes.
+"""
+
+from array import array
+from bisect import bisect_right, insort
+from functools import lru_cache
+from typing import Callable, Dict, List, NamedTuple, Optional, Tuple
+
+from jmassif.analysis.caching_allocator import (
+    Block,
+    CachingAllocator,
+    OutOfMemory,
+    Settings,
+    SettingsError,
+    parse_settings,
+)
+from jmassif.analysis.device_memory import CACHE
+from jmassif.analysis.oom import allocator_config, at_least, chains_of
+from jmassif.attribution.names import Names
+from jmassif.model.records import HANDLE_KINDS, side_of
+from jmassif.model.run import Profile
+
+MIB = 1 << 20
+_ROUNDED_TO = 512
+# In Steps.order: the cache was emptied. Else the number of an allocation, or ~number where it is freed.
+_EMPTIED = -(1 << 40)
+# Share of the bytes at the peak. If more has no counterpart in the other run, they differ in more than the batch.
+_MOST_UNLIKE = 0.1
+# The model's figure for the recorded run is the recorded one, or nearly: else the model does not hold for this run.
+_NEARLY = 0.01
+_MOST_BATCH = 1 << 16
+_LEAST_STEPS = 50000  # are replayed
+
+
+class FitError(Exception):
+    """Why a question has no answer."""
+
+
+class Steps(NamedTuple):
+    """Allocations and frees of a caching allocator, in its order."""
+
+    sizes: "array[int]"  # of each allocation, as the allocator rounded it
+    accounts: "array[int]"
+    order: "array[int]"
+    reserved: int  # the most it had reserved, as recorded
+    allocated: int  # the most it had handed out, as recorded
+    last_growth: int  # of `order`: steps until it reserved for the last time
+
+
+# ---- steps from a trace -------------------------------------------------------------------------
+
+
+class _Segments:
+    """Addresses that the allocator has reserved."""
+
+    def __init__(self) -> None:
+        self._starts: List[int] = []
+        self.bytes: Dict[int, int] = {}
+
+    def add(self, address: int, n_bytes: int) -> None:
+        insort(self._starts, address)
+        self.bytes[address] = n_bytes
+
+    def remove(self, address: int) -> int:
+        del self._starts[bisect_right(self._starts, address) - 1]
+        return self.bytes.pop(address)
+
+    def __contains__(self, address: int) -> bool:
+        at = bisect_right(self._starts, address) - 1
+        return at >= 0 and address < self._starts[at] + self.bytes[self._starts[at]]
+
+
+def _retries(run: Profile) -> List[Tuple[int, int]]:
+    """Rows of blocks in which the allocator emptied its cache by itself, since memory had run out."""
+    return [(event.position, event.outcome_position or event.position + 1) for *_, event in chains_of(run)]
+
+
+def steps_of(run: Profile) -> Steps:
+    """Raises FitError if the trace has no steps of PyTorch's allocator."""
+    accounts, frees = run.accounts, bytearray(run.blocks.n_rows + 1)
+    for row in run.frees:
+        frees[row] = 1
+    is_device = bytearray(side_of(kind) == "device" for kind in accounts.by_type(lambda type_: type_.kind))
+    has_handle = bytearray(kind in HANDLE_KINDS for kind in accounts.by_type(lambda type_: type_.kind))
+    is_cache = bytearray(owner == CACHE for owner in accounts.by_type(lambda type_: type_.owner))
+    sizes, of, order = array("Q"), array("I"), array("q")
+    segments, handles = _Segments(), {}  # type: _Segments, Dict[int, int]
+    live: Dict[int, int] = {}
+    reserved = most_reserved = allocated = most_allocated = last_growth = 0
+    retries = _retries(run)
+    columns = (run.blocks.address, run.blocks.size, run.blocks.account)
+    ended: Tuple[int, int] = (0, 0)  # address and size of a block whose record ended in the row before
+    for row, (address, size, account) in enumerate(zip(*columns)):
+        if not is_device[account]:
+            continue
+        if is_cache[account]:
+            held = handles if has_handle[account] else segments.bytes
+            if not frees[row]:
+                if has_handle[account]:
+                    handles[address] = size
+                else:
+                    segments.add(address, size)
+                reserved += size
+                most_reserved = max(most_reserved, reserved)
+                last_growth = len(order)
+            elif address in held:
+                reserved -= handles.pop(address) if has_handle[account] else segments.remove(address)
+                is_own = any(begin <= row < end for begin, end in retries)
+                if not is_own and (not order or order[-1] != _EMPTIED):
+                    order.append(_EMPTIED)
+            continue
+        if frees[row]:
+            number = live.pop(address, None)
+            if number is not None:
+                order.append(~number)
+                allocated -= sizes[number]
+                ended = address, number
+        elif address in segments or (has_handle[account] and handles):
+            if (
+                ended[0] == address
+                and order
+                and order[-1] == ~ended[1]
+                and (sizes[ended[1]], accounts.nodes[of[ended[1]]])
+                == (
+                    size,
+                    accounts.nodes[account],
+                )
+            ):
+                # The same block, whose role is known now.
+                order.pop()
+                live[address] = ended[1]
+            else:
+                live[address] = len(sizes)
+                order.append(len(sizes))
+                sizes.append(size)
+                of.append(account)
+            allocated += size
+            most_allocated = max(most_allocated, allocated)
+    if not sizes:
+        raise FitError(
+            "the trace has no steps of PyTorch's CUDA allocator (PyTorch 1.10 or later with its native allocator has)"
+        )
+    return Steps(sizes, of, order, most_reserved, most_allocated, last_growth)
+
+
+# ---- replays ------------------------------------------------------------------------------------
+
+
+class Replay(NamedTuple):
+    """Results of the model for steps."""
+
+    reserved: int  # at most
+    allocated: int
+    whole: bytearray  # 1 for each allocation that took a large block as it was: up to 1 MiB less may have been asked for
+
+
+def replay(
+    steps: Steps, sizes: "array[int]", settings: Settings, limit: Optional[int] = None, until: int = 0
+) -> Replay:
+    """The steps with these sizes, all or those up to `until`. `limit`: what the driver can give."""
+    model = CachingAllocator(settings, limit)
+    live: Dict[int, Block] = {}
+    whole = bytearray(len(sizes))
+    for step in steps.order[: _until(steps)]:
+        if step >= 0:
+            block = live[step] = model.malloc(sizes[step])
+            whole[step] = block.is_whole and block.size > MIB
+        elif step != _EMPTIED:
+            model.free(live.pop(~step))
+        else:
+            model.empty_cache()
+    return Replay(model.peak_reserved, model.peak_allocated, whole)
+
+
+# ---- another batch size -------------------------------------------------------------------------
+
+
+def _stack_keys(run: Profile) -> Dict[int, int]:
+    """A number for the stack of each account that allocated, the same in runs of the same program."""
+    keys: Dict[int, int] = {0: 0}
+    parts: Dict[int, int] = {}
+
+    def part(frame: int) -> int:
+        known = parts.get(frame)
+        if known is None:
+            fields = run.frame(frame)
+            # Addresses differ from run to run, lines of native code may not be known.
+            is_python = fields.type == "p"
+            place = (fields.function, fields.file, fields.line) if is_python else (fields.function or fields.object,)
+            known = parts[frame] = hash(place)
+        return known
+
+    def key(node: int) -> int:
+        path = []
+        while node not in keys:
+            path.append(node)
+            node = run.node_parent[node]
+        for each in reversed(path):
+            keys[each] = hash((keys[run.node_parent[each]], part(run.node_frame[each])))
+        return keys[path[0] if path else node]
+
+    return {account: key(run.accounts.nodes[account]) for account in set(run.blocks.account)}
+
+
+class Line(NamedTuple):
+    """Bytes at the peak that a line has with each batch: `fixed` + `each` * batch."""
+
+    label: str
+    fixed: int
+    each: float
+
+
+class Continued(NamedTuple):
+    """Two runs as one, for any batch size."""
+
+    steps: Steps  # of the run with the larger batch
+    batches: Tuple[int, int]
+    reserved: Tuple[int, int]  # as recorded
+    modelled: int  # of the second run
+    before: "array[int]"  # size of each allocation in the run with the smaller batch
+    was_whole: bytearray  # Replay.whole, likewise
+    whole: bytearray
+    unlike: float  # share of the bytes at the peak without a counterpart there
+
+    def sizes(self, batch: int) -> "array[int]":
+        memo: Dict[Tuple[int, int, int, int], int] = {}
+        found = array("Q")
+        for known in zip(self.before, self.was_whole, self.steps.sizes, self.whole):
+            size = memo.get(known)
+            if size is None:
+                small, large = _Size(known[0], known[1]), _Size(known[2], known[3])
+                size = memo[known] = _size_at(small, large, self.batches, batch)
+            found.append(size)
+        return found
+
+
+class _Size(NamedTuple):
+    """A block's size, and the smallest request that it can stand for."""
+
+    bytes: int
+    is_whole: int
+
+    @property
+    def least(self) -> int:
+        """As little may have been asked for."""
+        return max(1, self.bytes - _ROUNDED_TO + 1 - (MIB if self.is_whole else 0))
+
+
+def _size_at(small: _Size, large: _Size, batches: Tuple[int, int], batch: int) -> int:
+    """The size of an allocation that was `small` and `large` with these batches, as the allocator rounds it."""
+    a, b = batches
+    if large.bytes <= small.bytes:
+        return large.bytes
+    # Samples alone, if what is known leaves that open; else nothing of the batch's; else a fixed part besides.
+    most = min(small.bytes / a, large.bytes / b)
+    if max(small.least / a, large.least / b) <= most:
+        each = most if small.is_whole == large.is_whole else small.bytes / a if large.is_whole else large.bytes / b
+        n_bytes = each * batch
+    elif large.least <= small.bytes:
+        return small.bytes
+    else:
+        n_bytes = small.bytes + (large.bytes - small.bytes) / (b - a) * (batch - a)
+    return max(_ROUNDED_TO, -(-int(n_bytes) // _ROUNDED_TO) * _ROUNDED_TO)
+
+
+def _held_at_peak(steps: Steps) -> List[int]:
+    """Numbers of the allocations that were live when most was handed out."""
+    live: Dict[int, None] = {}
+    allocated = 0
+    at_peak: List[int] = []
+    for step in steps.order:
+        if step >= 0:
+            live[step] = None
+            allocated += steps.sizes[step]
+            if allocated == steps.allocated and not at_peak:
+                at_peak = list(live)
+        elif step != _EMPTIED:
+            del live[~step]
+            allocated -= steps.sizes[~step]
+    return at_peak
+
+
+def continued(runs: Tuple[Profile, Profile], batches: Tuple[int, int]) -> Continued:
+    """The first run is that with the smaller batch. Raises FitError."""
+    smaller, larger = (steps_of(run) for run in runs)
+    keys = [_stack_keys(run) for run in runs]
+    made = [replay(steps, steps.sizes, settings_of(run)) for steps, run in zip((smaller, larger), runs)]
+    by_key: Dict[int, List[int]] = {}
+    for number, account in enumerate(smaller.accounts):
+        by_key.setdefault(keys[0][account], []).append(number)
+    before, was_whole = array("Q"), bytearray()
+    seen: Dict[int, int] = {}
+    unmatched = bytearray()
+    for number, account in enumerate(larger.accounts):
+        key = keys[1][account]
+        earlier = by_key.get(key)
+        at = seen[key] = seen.get(key, -1) + 1
+        # A run with more steps repeats the last.
+        like = earlier[min(at, len(earlier) - 1)] if earlier else -1
+        own = _Size(larger.sizes[number], made[1].whole[number])
+        other = _Size(smaller.sizes[like], made[0].whole[like]) if earlier else own
+        is_alike = bool(earlier) and own.bytes >= other.least and own.least * batches[0] <= other.bytes * batches[1]
+        unmatched.append(not is_alike)
+        before.append(other.bytes if is_alike else own.bytes)
+        was_whole.append(other.is_whole if is_alike else own.is_whole)
+    at_peak = _held_at_peak(larger)
+    unlike = sum(larger.sizes[number] for number in at_peak if unmatched[number])
+    reserved, share = (smaller.reserved, larger.reserved), unlike / max(1, larger.allocated)
+    found = Continued(larger, batches, reserved, made[1].reserved, before, was_whole, made[1].whole, share)
+    if found.unlike > _MOST_UNLIKE:
+        raise FitError(
+            f"the runs differ in more than the batch: {found.unlike:.0%} of PyTorch's bytes at the peak of the larger have no"
+            f" counterpart in the other{'; on a batch of 1 PyTorch works in other ways: record 2 and 4' if 1 in batches else ''}"
+        )
+    return found
+
+
+# ---- what there is ------------------------------------------------------------------------------
+
+
+class Room(NamedTuple):
+    """Memory that a program can have on a board."""
+
+    available: int
+    others: int  # in use by the rest of the system
+    is_measured: bool  # on this board; else `others` was measured on another
+
+
+def _first(run: Profile, figure: str) -> Optional[int]:
+    values = run.system.get(figure, ((), ()))[1]
+    return values[0] if values else None
+
+
+def room_of(run: Profile, board: Optional[int]) -> Room:
+    """On the board of the run or, as if the rest of the system were the same, on one with `board` bytes. Raises FitError."""
+    if run.is_discrete:
+        total, free, held = (_first(run, figure) for figure in ("device-total", "device-free", "device-ledger"))
+        free = None if free is None else free + (held or 0)
+    else:
+        total, free = _first(run, "mem-total"), _first(run, "mem-available")
+        first = run.snapshots[0] if run.snapshots else None
+        free = None if free is None else free + (first.host + first.device if first else 0)
+    if total is None or free is None:
+        if board is None:
+            raise FitError("the trace does not say how much memory there was: name it with --board=SIZE")
+        return Room(board, 0, False)
+    free = min(free, total)
+    if board is None:
+        return Room(free, total - free, True)
+    return Room(max(0, board - (total - free)), total - free, False)
+
+
+# ---- answers ------------------------------------------------------------------------------------
+
+
+class Need(NamedTuple):
+    """Memory that a batch size needs."""
+
+    batch: int
+    allocated: int  # at most, in PyTorch's tensors and workspaces
+    reserved: int  # at most, by its allocator
+    rest: int  # of the program
+
+    @property
+    def program(self) -> int:
+        return self.reserved + self.rest
+
+
+class Fit(NamedTuple):
+    needs: List[Need]  # those asked for, and those at the limit, by batch
+    largest: Optional[int]  # batch that fits; None: none does
+    room: Room
+    lines: List[Line]  # that grow with the batch, the largest first
+    recorded: int  # reserved by the run with the larger batch
+    modelled: int  # what the model says of it
+    batches: Tuple[int, int]
+    unlike: float  # Continued.unlike
+    is_cut: bool  # a run did not come to its end
+
+    def fits(self, need: Need) -> bool:
+        return need.program <= self.room.available
+
+
+def settings_of(run: Profile) -> Settings:
+    """Settings of PyTorch's allocator as recorded. Raises FitError."""
+    try:
+        return parse_settings(allocator_config(run)[1])
+    except SettingsError as error:
+        raise FitError(str(error))
+
+
+def _rest(run: Profile, reserved: int) -> int:
+    """Memory of the program at its peak, without the allocator's."""
+    peak = run.peaks.get("device" if run.is_discrete else "total")
+    if peak is None:
+        return 0
+    return max(0, (peak.device if run.is_discrete else peak.host + peak.device) - reserved)
+
+
+def _until(steps: Steps) -> int:
+    """So many steps are replayed: a run that reserves nothing more for as long again goes on like that."""
+    return max(2 * steps.last_growth, _LEAST_STEPS)
+
+
+# A smaller difference of two runs is none of the batch's.
+_LEAST_GROWTH = 0.01
+
+
+def _check_alike(runs: Tuple[Profile, Profile]) -> None:
+    """Raises FitError."""
+    for key, what in (
+        ("pytorch", "PyTorch"),
+        ("arch", "the processor"),
+        ("l4t", "the JetPack"),
+        ("board", "the board"),
+    ):
+        values = [run.manifest.get(key, "") for run in runs]
+        if values[0] != values[1]:
+            raise FitError(
+                f"the runs differ in more than the batch: {what} is {values[0] or 'unknown'} and {values[1] or 'unknown'}"
+            )
+    if settings_of(runs[0]) != settings_of(runs[1]):
+        raise FitError("the runs differ in more than the batch: the settings of PyTorch's allocator are others")
+
+
+def _lines(runs: Tuple[Profile, Profile], found: Continued) -> List[Line]:
+    names, steps = Names(runs[1]), found.steps
+    sums: Dict[str, List[int]] = {}
+    for number in _held_at_peak(steps):
+        both = sums.setdefault(names.line(steps.accounts[number]), [0, 0])
+        both[0] += found.before[number]
+        both[1] += steps.sizes[number]
+    a, b = found.batches
+    lines = [Line(label, int(n - (n - m) / (b - a) * b), (n - m) / (b - a)) for label, (m, n) in sums.items() if n > m]
+    return sorted(lines, key=lambda line: (-line.each, line.label))
+
+
+def fit_batches(
+    runs: Tuple[Profile, Profile], batches: Tuple[int, int], asked: List[int], board: Optional[int] = None
+) -> Fit:
+    """For the batch sizes asked for and, without any, for the largest that fits. Raises FitError.
+
+    `batches` are those of the runs; `board` is the memory of the board in question, by default that of the runs.
+    """
+    if batches[0] == batches[1]:
+        raise FitError("both runs have the same batch")
+    if batches[0] > batches[1]:
+        runs, batches = (runs[1], runs[0]), (batches[1], batches[0])
+    _check_alike(runs)
+    found, settings, room = continued(runs, batches), settings_of(runs[1]), room_of(runs[1], board)
+    rests = [_rest(run, reserved) for run, reserved in zip(runs, found.reserved)]
+    slope = (rests[1] - rests[0]) / (batches[1] - batches[0])
+    grows = rests[1] - rests[0] > _LEAST_GROWTH * rests[1]
+
+    def need_of(batch: int) -> Need:
+        made = replay(found.steps, found.sizes(batch), settings)
+        rest = int(rests[0] + slope * (batch - batches[0])) if grows else max(rests)
+        return Need(batch, made.allocated, made.reserved, rest)
+
+    need = lru_cache(maxsize=None)(need_of)
+    largest = _largest(lambda batch: need(batch).program <= room.available)
+    wanted = asked or {largest or 1, (largest or 0) + 1}
+    is_cut = not all(run.is_complete for run in runs)
+    needs = [need(batch) for batch in sorted(wanted)]
+    recorded = found.reserved[1]
+    return Fit(needs, largest, room, _lines(runs, found), recorded, found.modelled, batches, found.unlike, is_cut)
+
+
+def _largest(fits: Callable[[int], bool]) -> Optional[int]:
+    """The largest batch that fits, if one does: more samples never need less."""
+    if not fits(1):
+        return None
+    low, high = 1, 2
+    while high < _MOST_BATCH and fits(high):
+        low, high = high, 2 * high
+    while high - low > 1:
+        middle = (low + high) // 2
+        if fits(middle):
+            low = middle
+        else:
+            high = middle
+    return low
+
+
+# ---- other settings -----------------------------------------------------------------------------
+
+
+class Trial(NamedTuple):
+    settings: Settings
+    made: Replay
+
+
+class Trials(NamedTuple):
+    variable: str  # of the environment, that this PyTorch reads
+    recorded: Settings
+    reserved: int  # as recorded
+    modelled: int  # what the model says of the recorded settings
+    others: List[Trial]  # that need less, the least first
+
+    @property
+    def holds(self) -> bool:
+        return abs(self.modelled - self.reserved) <= _NEARLY * self.reserved
+
+
+_TRIED = (
+    Settings(),
+    *(Settings(max_split_size=n * MIB) for n in (32, 64, 128, 256, 512)),
+    Settings(expandable_segments=True),
+    Settings(roundup_power2_divisions=4),
+    Settings(roundup_power2_divisions=8),
+    Settings(expandable_segments=True, roundup_power2_divisions=8),
+)
+
+
+def try_settings(run: Profile) -> Trials:
+    """Replay the steps with other settings of PyTorch's allocator. Raises FitError."""
+    steps, recorded = steps_of(run), settings_of(run)
+    modelled = replay(steps, steps.sizes, recorded).reserved
+    version = run.manifest.get("pytorch", "")
+    can_expand = run.manifest.get("cuda-vmm") != "no" and (not version or at_least(version, 2, 1))
+    tried = [each for each in _TRIED if each != recorded and (can_expand or not each.expandable_segments)]
+    trials = [Trial(each, replay(steps, steps.sizes, each)) for each in tried]
+    better = sorted((each for each in trials if each.made.reserved < modelled), key=lambda each: each.made.reserved)
+    return Trials(allocator_config(run)[0], recorded, steps.reserved, modelled, better)
