@@ -17,7 +17,7 @@ from jmassif.export.memory_viz import write
 from jmassif.model.records import DEVICE_KINDS
 from jmassif.model.run import Profile
 from jmassif.reader.builder import load_file
-from jmassif.render.view import View
+from jmassif.render.view import FormatError, View
 from tests.reporter.snapshot_reader import read
 
 Snapshot = Dict[str, Any]
@@ -26,7 +26,7 @@ PROGRAMS = (
     Program("history", ("history.py",), DEFAULT),
     Program("history-expandable", ("history.py",), EXPANDABLE),
 )
-MARKS = ("start", "0 forward", "0 step", "1 step", "trained", "holes", "a part of it cached", "out of memory", "empty")
+MARKS = ("0 forward", "0 step", "1 step", "trained", "holes", "a part of it cached", "out of memory", "empty")
 # Rounds up to these, of small and large blocks.
 ROUNDING = 512
 # What memory_viz's commands have in common.
@@ -84,6 +84,11 @@ def fixture_compared(request: Any) -> Compared:
     pairs = []
     for number, line in enumerate(told):
         theirs = pickle.loads((out / f"{number}.pickle").read_bytes())
+        if line["mark"] == "start":
+            assert not theirs["segments"]
+            with pytest.raises(FormatError, match="no device memory"):
+                ours_at(profile, "start")
+            continue
         pairs.append(Pair(line["mark"], ours_at(profile, line["mark"]), theirs))
     assert set(MARKS) <= {pair.mark for pair in pairs}
     return Compared(profile, pairs)
