@@ -181,8 +181,8 @@ UInt jm_scope_current(ThreadId tid)
 
 NodeId jm_scope_node(ThreadId tid)
 {
-    const Scope *s = innermost(tid);
-    return s ? s->base.node : 0;
+    const StackBase *base = jm_scope_depth(tid) ? capture_bases(tid) : NULL;
+    return base ? base->node : 0;
 }
 
 NodeId jm_scope_capture(ThreadId tid, Bool *ignored)

@@ -26,7 +26,7 @@ UInt jm_scope_depth(ThreadId tid);
 // Id of the innermost call; 0 outside of all calls. Ids increase with the time of entry.
 UInt jm_scope_current(ThreadId tid);
 
-// Stack of the innermost call; 0 outside of all calls.
+// Stack of the innermost call, captured if it has not been; 0 outside of all calls.
 NodeId jm_scope_node(ThreadId tid);
 
 // Capture the thread's stack. If it breaks, complete it from the innermost scope.

@@ -291,7 +291,7 @@ enum { HOST_TO_DEVICE = 1, DEVICE_TO_DEVICE = 3, BY_ADDRESS = 4 };
 
 static void copied(const CudaCall *call, CopiedBytes c, UInt direction)
 {
-    if (jm_calls_is_capturing() || jm_scope_has(call->tid, SCOPE_COPIED))
+    if (jm_calls_is_capturing() || (c.bytes >= JM_LEAST_COPY && jm_scope_has(call->tid, SCOPE_COPIED)))
         return; // it happens when the graph is launched; a driver's call inside it has been recorded
     if (direction != HOST_TO_DEVICE && direction != DEVICE_TO_DEVICE && direction != BY_ADDRESS)
         return;
