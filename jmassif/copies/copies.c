@@ -111,12 +111,28 @@ static UShort sum_of(const void *sample)
     return (UShort)jm_checksum(sample, SAMPLE_BYTES, 1);
 }
 
-static void take_samples(Pair *p)
+typedef UChar Samples[N_SAMPLES][SAMPLE_BYTES];
+
+// By the kernel: another thread may unmap them, and managed memory may be out of the processor's reach.
+static Bool read_samples(const struct iovec *from, UInt n, Samples into)
 {
-    for (UInt i = 0; i < N_SAMPLES; i++) {
-        UChar bytes[SAMPLE_BYTES];
-        p->sums[i] = jm_read_bytes(sample_at(p, i), bytes, SAMPLE_BYTES) ? sum_of(bytes) : 0;
-    }
+    struct iovec to = {into, (SizeT)n * SAMPLE_BYTES};
+    return jm_kernel_call6(__NR_process_vm_readv, jm_process_id(), (UWord)&to, 1, (UWord)from, n, 0) ==
+           (Long)to.iov_len;
+}
+
+// Returns whether the source can be read.
+static Bool take_samples(Pair *p)
+{
+    Samples bytes;
+    struct iovec from[N_SAMPLES];
+    for (UInt i = 0; i < N_SAMPLES; i++)
+        from[i] = (struct iovec){(void *)sample_at(p, i), SAMPLE_BYTES};
+    if (!read_samples(from, N_SAMPLES, bytes))
+        return False;
+    for (UInt i = 0; i < N_SAMPLES; i++)
+        p->sums[i] = sum_of(bytes[i]);
+    return True;
 }
 
 static Bool is_present(Int pagemap, Addr address)
@@ -126,20 +142,18 @@ static Bool is_present(Int pagemap, Addr address)
            entry >> 63;
 }
 
-// Whether most samples are in memory, and these the same. By the kernel, since another thread may unmap them.
+// Returns whether most samples are in memory, and these the same.
 static Bool is_unchanged(const Pair *p, Int pagemap)
 {
-    UChar bytes[N_SAMPLES][SAMPLE_BYTES];
-    struct iovec from[N_SAMPLES], to = {bytes, 0};
+    Samples bytes;
+    struct iovec from[N_SAMPLES];
     UInt which[N_SAMPLES], n = 0;
     for (UInt i = 0; i < N_SAMPLES; i++) {
         from[n] = (struct iovec){(void *)sample_at(p, i), SAMPLE_BYTES};
         if (is_present(pagemap, sample_at(p, i)))
             which[n++] = i;
     }
-    to.iov_len = (SizeT)n * SAMPLE_BYTES;
-    if (n <= N_SAMPLES / 2 ||
-        jm_kernel_call6(__NR_process_vm_readv, jm_process_id(), (UWord)&to, 1, (UWord)from, n, 0) != (Long)to.iov_len)
+    if (n <= N_SAMPLES / 2 || !read_samples(from, n, bytes))
         return False;
     for (UInt i = 0; i < n; i++)
         if (sum_of(bytes[i]) != p->sums[which[i]])
@@ -353,16 +367,17 @@ void jm_copies_copied(ThreadId tid, const CopiedBytes *c)
     p.host = host_account(p.from);
     p.device = device_account(p.to);
     p.bytes = c->bytes;
-    if (!c->is_of_unknown_side || (p.host && p.device)) {
+    Bool is_pair = p.host && p.device;
+    if (is_pair || !c->is_of_unknown_side) {
         p.copied_by = jm_account(jm_scope_node(tid), KIND_DEVICE);
         count_copy(p.copied_by, p.bytes);
-        take_samples(&p);
-        p.begin = p.unchanged_at = jm_clock_now();
-        if (is_copied_again(&p))
-            return;
     }
+    is_pair = is_pair && take_samples(&p);
+    p.begin = p.unchanged_at = jm_clock_now();
+    if (is_pair && is_copied_again(&p))
+        return;
     Bool is_first = !end_at_device(p.to, p.to_end, True);
-    if (!p.copied_by || !p.host || !p.device || !make_room(p.bytes))
+    if (!is_pair || !make_room(p.bytes))
         return;
     if (is_first && jm_ledger_peak_is_now(PEAK_TOTAL)) {
         ULong host, device;
