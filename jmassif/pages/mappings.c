@@ -145,9 +145,11 @@ void jm_piece_set_resident(Piece *piece, ULong bytes, ULong copied)
     if (copied && !h->copies)
         h->copies = jm_account_owned(key.node, KIND_ANON, key.owner);
     const Long more = (Long)bytes - (Long)piece->resident, more_copied = (Long)copied - (Long)piece->copied;
+    if (more_copied < 0) // decreases first, or their sum makes a peak that never was
+        jm_ledger_adjust(h->copies, more_copied);
     if (more != more_copied)
         jm_ledger_adjust(h->account, more - more_copied);
-    if (more_copied)
+    if (more_copied > 0)
         jm_ledger_adjust(h->copies, more_copied);
     piece->resident = bytes;
     piece->copied = copied;
