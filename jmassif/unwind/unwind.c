@@ -23,10 +23,11 @@ static UInt n_certain; // of the current walk, as in Walk
 // Fills at most JM_MAX_FRAMES entries and returns their number. Slower than by rules.
 static UInt walk_anew(ThreadId tid, const HostFrameRegisters *from, Addr *ips, Addr *sps)
 {
-    Cursor c = {.ip = from ? from->ip : host_ip(tid), .is_innermost = True};
-    for (UInt i = 0; i < JM_N_REGISTERS && !from; i++)
+    const Bool is_now = !from || (from->ip == host_ip(tid) && from->sp == host_sp(tid));
+    Cursor c = {.ip = is_now ? host_ip(tid) : from->ip, .is_innermost = True};
+    for (UInt i = 0; i < JM_N_REGISTERS && is_now; i++)
         jm_register_set(&c.registers, i, host_register(tid, i));
-    if (from) {
+    if (!is_now) {
         jm_register_set(&c.registers, JM_REG_SP, from->sp);
         jm_register_set(&c.registers, JM_REG_FP, from->fp);
     }
