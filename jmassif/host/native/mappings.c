@@ -168,7 +168,9 @@ static Bool is_same_file(const Known *a, const Known *b)
 static void take_over(Known *k, const Known *before)
 {
     const Known *old = find(k->start);
-    if (old && is_same_file(old, k) && (k->path || old->is_own == k->is_own)) {
+    // Shared memory without a file has one in the kernel's list.
+    Bool is_shared_memory = old && old->is_shared && !old->path && k->is_shared;
+    if (is_shared_memory || (old && is_same_file(old, k) && (k->path || old->is_own == k->is_own))) {
         k->is_reported = old->is_reported;
         k->is_heap |= old->is_heap;
         k->is_stack |= old->is_stack;
