@@ -196,7 +196,7 @@ void event_after_syscall(ThreadId tid, UInt number, const UWord *args, Long resu
 {
     jm_exhaustion_after_syscall(tid, number, args, result);
     jm_driver_after_syscall(tid, number, args, result);
-    jm_snapshot_after_syscall();
+    jm_snapshot_look();
 }
 
 void event_tick(ULong n)

@@ -272,6 +272,7 @@ DeviceBlock *jm_device_block_open(ThreadId tid, Space space, UWord key, Kind kin
     b->born = jm_ledger_n_changes();
     jm_scope_mark(tid, SCOPE_MADE(kind));
     jm_snapshot_event();
+    jm_snapshot_look();
     return b;
 }
 

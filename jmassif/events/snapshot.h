@@ -51,8 +51,9 @@ void jm_snapshot_tick(ULong blocks_dispatched);
 // Call a few times a second while the program does nothing of the above, from anywhere: writes recent changes.
 void jm_snapshot_idle(void);
 
-// Call after each system call, which may have taken any time. Only this sees programs that wait for requests.
-void jm_snapshot_after_syscall(void);
+// Call after each system call, which may have taken any time, and after a large allocation, which may make a peak. Only
+// this sees programs that wait for requests.
+void jm_snapshot_look(void);
 
 // Call before each system call. It may block for long, and the program may be killed meanwhile, so recent changes are
 // written.

@@ -106,6 +106,13 @@ static inline void forget_stale(ThreadId tid, Addr address)
         died(tid, address, &stale, jm_live_tensor_forget(address, stale.account), jm_options.heap_admin);
 }
 
+static void tell_event(SizeT bytes)
+{
+    jm_snapshot_event();
+    if (UNLIKELY(bytes >= JM_LEAST_COPY))
+        jm_snapshot_look();
+}
+
 static void born(ThreadId tid, Addr address, Block block)
 {
     forget_stale(tid, address);
@@ -117,7 +124,7 @@ static void born(ThreadId tid, Addr address, Block block)
     if (UNLIKELY(block.bytes >= JM_LEAST_COPY))
         jm_hooks.large_block(address, block.bytes);
     *last_of(tid) = address;
-    jm_snapshot_event();
+    tell_event(block.bytes);
 }
 
 // `now` has no account yet.
@@ -136,7 +143,7 @@ static void moved(ThreadId tid, Addr from, const Block *block, ULong old_overhea
     if (UNLIKELY(now.bytes >= JM_LEAST_COPY))
         jm_hooks.large_block(to, now.bytes);
     *last_of(tid) = to;
-    jm_snapshot_event();
+    tell_event(now.bytes);
 }
 
 // ---- what the host reports -----------------------------------------------------------------------------------

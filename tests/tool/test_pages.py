@@ -560,6 +560,32 @@ def test_at_the_first_marks_pages_are_sampled_however_soon_they_come() -> None:
     assert all(made - left == pytest.approx(20 * MIB, abs=MIB) for made, left in zip(held[::2], held[1::2]))
 
 
+LATE = """
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+int main(void)
+{
+    for (int i = 0; i < 100003; i++)
+        free(malloc(100));
+    char *pages = mmap(0, 100 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    memset(pages, 1, 100 << 20);
+    usleep(300000);
+    char *block = malloc(100 << 20);
+    memset(block, 1, 100 << 20);
+    usleep(300000);
+    free(block);
+    return pages[1] - 1;
+}
+"""
+
+
+def test_a_large_block_makes_a_peak_with_the_pages_of_that_moment() -> None:
+    profile = record([compile_c(LATE, "-fno-builtin")], WITH_PAGES, status=0).profile
+    assert 200 * MIB <= profile.peaks["total"].host < 210 * MIB
+
+
 # ---- copies of a file's pages ------------------------------------------------------------------
 
 COPIES = r"""
