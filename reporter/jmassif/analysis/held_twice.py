@@ -79,8 +79,10 @@ def held_twice(run: Profile, names: Names, at: Moment) -> Twice:
 
 
 def _line_before(run: Profile, names: Names, at: Moment, held: List[Copy]) -> str:
-    frees = set(run.frees)
-    position = position_of(run, at, main_peak(run)) if held else 0
+    if not held:
+        return ""
+    which = next((name for name, peak in run.peaks.items() if peak.time == at.time), main_peak(run))
+    frees, position = set(run.frees), position_of(run, at, which)
     latest = next((row for row in range(position - 1, -1, -1) if row not in frees), -1)
     if latest < 0 or run.blocks.time[latest] <= max(copy.begin for copy in held):
         return ""

@@ -85,13 +85,17 @@ _MOST_MANIFEST = 32  # lines of a trace that have its processes
 def _processes(path: str) -> Tuple[Set[str], str]:
     """A trace's process and those it was forked from, as NUMBER.START, and the number of the process that started these."""
     processes, parent = set(), ""
-    with open_input(path) as stream:
-        for line in islice(stream, _MOST_MANIFEST):
-            key, _, value = line.decode("ascii", "replace").rstrip()[2:].partition(" ")
-            if key == "process":
-                processes.add(value)
-            elif key == "ppid":
-                parent = parent or value
+    try:
+        with open_input(path) as stream:
+            lines = list(islice(stream, _MOST_MANIFEST))
+    except OSError:  # it is gone, or cut off
+        lines = []
+    for line in lines:
+        key, _, value = line.decode("ascii", "replace").rstrip()[2:].partition(" ")
+        if key == "process":
+            processes.add(value)
+        elif key == "ppid":
+            parent = parent or value
     return processes, parent
 
 
