@@ -131,7 +131,7 @@ def section(profile: Profile, selector: str = "peak") -> List[str]:
 def test_the_report_has_them() -> None:
     assert section(trace(LATER).load()) == [
         "--- System memory: all 4.00 GiB, at 10 ms --------------------------------------",
-        "Pages were last sampled near the peak; the process held 73 % of its peak then.",
+        "Pages were sampled when the process held 73 % of its peak.",
         "used before the run          1000 MiB   24.4 %   the system and other programs",
         "this process                  300 MiB    7.3 %   by owner:",
         "  cudnn                       100 MiB    2.4 %",

@@ -223,7 +223,7 @@ def _of_machine(report: Report, made: MemoryBalance) -> Lines:
     lines = heading(f"System memory: all {size(whole)}, at {time}")
     if report.moment.is_peak and made.share_of_peak < 0.995:
         share = f"{100 * made.share_of_peak:.0f} % of its peak"
-        lines += paragraph(f"Pages were last sampled near the peak; the process held {share} then.")
+        lines += paragraph(f"Pages were sampled when the process held {share}.")
     before, *others = (_row(of.named(made), of.bytes(made), whole, of.noted(made)) for of in BALANCE)
     lines += [before, _row("this process", made.held, whole, "by owner:"), *_owners(report, made), *others]
     lines.append(_row("total", whole, whole))
