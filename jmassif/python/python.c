@@ -391,7 +391,10 @@ UInt jm_python_interleave(ThreadId tid, const Addr *ips, const Addr *sps, UInt n
         return 0;
     UInt n_keys = 0, next = 0;
     walk_states(tid);
-    if (n_groups == 0)
+    // The walk may have begun at a call whose callees have run Python code since.
+    while (next < n_groups && groups[next].marker > UNMARKED && groups[next].marker < sps[0])
+        next++;
+    if (next == n_groups)
         return 0;
     for (UInt i = 0; i < n && n_keys < max; i++) {
         if (next < n_groups && is_activation(&groups[next], ips[i], sps[i], sps[i + 1]))
