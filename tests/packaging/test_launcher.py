@@ -224,7 +224,7 @@ def test_help_fits_a_screen_and_names_each_subcommand(tmp_path: Path) -> None:
     lines = start(command, "--help", cwd=tmp_path).stdout.splitlines()
     assert len(lines) <= 40 and max(map(len, lines)) <= 80 and lines[2].startswith("usage: jmassif ")
     names = [line.split()[0] for line in lines if re.match("  [a-z]+  +[a-z]", line)]
-    subcommands = "run report export diff check top serve fleet doctor vgdb"
+    subcommands = "run report export diff check fit top serve fleet doctor vgdb"
     assert names == subcommands.split() and sum(line.startswith("  jmassif ") for line in lines) == 2
     assert all("Valgrind only" in line for line in lines if "vgdb" in line)
     nothing = start(command, cwd=tmp_path)
@@ -234,7 +234,7 @@ def test_help_fits_a_screen_and_names_each_subcommand(tmp_path: Path) -> None:
 
 def test_every_subcommand_is_passed_on_with_its_words(tmp_path: Path) -> None:
     command = installed(tmp_path / "there")
-    for name in "report export diff check top serve fleet doctor".split():
+    for name in "report export diff check fit top serve fleet doctor".split():
         done = start(command, name, "--help", cwd=tmp_path)
         assert done.returncode == 0 and f"jmassif {name}" in done.stdout.splitlines()[0], done.stderr
     # The line to type next, typed, but for the file: the newest trace is taken.

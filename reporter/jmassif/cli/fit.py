@@ -20,9 +20,9 @@ _MOST_LINES = 5
 
 _EPILOG = """\
 examples:
-  jmassif fit batch2.jmassif batch4.jmassif --batch 2,4            the largest batch that fits
-  jmassif fit batch2.jmassif batch4.jmassif --batch 2,4 --at 8,16  these batches
-  jmassif fit run.jmassif                                          other settings of the allocator"""
+  jmassif fit two.jm four.jm --batch 2,4             the largest batch that fits
+  jmassif fit two.jm four.jm --batch 2,4 --at 8,16   these batches
+  jmassif fit run.jm                                 other settings of PyTorch"""
 
 
 def _batches(text: str) -> List[int]:
