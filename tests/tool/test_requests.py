@@ -196,7 +196,7 @@ int main(void)
     char *constant = mmap(NULL, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     for (int i = 0; i < N; i++) {
         for (int j = 0; j < N; j++) {
-            for (unsigned long request = JM_REQ_ENTER; request <= JM_REQ_MALLINFO + 2; request++) {
+            for (unsigned long request = JM_REQ_ENTER; request <= JM_REQ_EXIT + 2; request++) {
                 if (request == JM_REQ_CALLOC || request == JM_REQ_PVALLOC || request == JM_REQ_NEW)
                     continue;
                 REQUEST(request, wild[i], wild[j], wild[i], wild[j], wild[(i + j) % N]);
