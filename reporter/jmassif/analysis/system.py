@@ -48,13 +48,13 @@ class History(NamedTuple):
 # Label, figures of the kernel (the first less the others), and History's wants_much and is_of_process.
 _ROWS: Tuple[Tuple[str, Tuple[str, ...], bool, bool], ...] = (
     ("available", ("mem-available",), True, False),
-    ("page cache (Cached)", ("cached",), False, False),
     ("largest free block", ("largest-free",), True, False),
     ("free in blocks of that size", ("free-in-largest",), True, False),
     ("swap in use", ("swap-total", "swap-free"), False, False),
     ("CMA free", ("cma-free",), True, False),
     ("NvMap in use", ("nvmap-used",), False, False),
     ("left of the control group's limit", ("cgroup-limit", "cgroup-used"), True, False),
+    ("page cache (Cached)", ("cached",), False, False),
     ("this process, with profiler", ("process-resident",), False, True),
     ("swapped out of it", ("process-swapped",), False, True),
 )

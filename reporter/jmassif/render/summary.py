@@ -424,7 +424,7 @@ def findings(report: Report) -> List[Finding]:
     if left:
         found.append(Finding("not-freed", 0, left))
     copied = sum(n_bytes for _, n_bytes in report.copied_files)
-    if report.failure is None and copied >= _LEAST_COPIED * report.wholes[0].bytes:
+    if report.failure is None and copied and copied >= _LEAST_COPIED * report.wholes[0].bytes:
         found.append(Finding("copied", copied, _copied_text(report.copied_files)))
     found.sort(key=lambda finding: -finding.bytes)
     if report.inherited is not None:
