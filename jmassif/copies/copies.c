@@ -113,7 +113,7 @@ static UShort sum_of(const void *sample)
 
 typedef UChar Samples[N_SAMPLES][SAMPLE_BYTES];
 
-// By the kernel: another thread may unmap them, and managed memory may be out of the processor's reach.
+// The kernel reads: another thread may unmap the memory, and managed memory may be out of the processor's reach.
 static Bool read_samples(const struct iovec *from, UInt n, Samples into)
 {
     struct iovec to = {into, (SizeT)n * SAMPLE_BYTES};

@@ -212,7 +212,7 @@ static inline Step leave(Walker *w, UnwindSlots *slots)
 
 static WalkedFrame fresh[JM_MAX_FRAMES]; // frames of the current walk that may be new, innermost first
 
-// Where the caller is in the last walk, if the frame before it is that of a preload library's function; else the end.
+// The caller's place in the last walk, if the frame before it is that of a preload library's function; else the end.
 static UInt find_waiting(const LastWalk *last, const Waiting *caller)
 {
     const UInt end = last->capacity;

@@ -18,7 +18,7 @@ SETTINGS = (
     "roundup_power2_divisions:8,max_split_size_mb:64",
     "expandable_segments:True,roundup_power2_divisions:4",
 )
-# Of the device's memory, allowed to the process; small, for the allocator to run out and to collect garbage.
+# Shares of the device's memory that the process may use; a small one makes the allocator run out and collect garbage.
 FRACTIONS = (0.0, 0.25)
 
 

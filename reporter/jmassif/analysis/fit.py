@@ -407,7 +407,7 @@ def _until(steps: Steps) -> int:
     return max(2 * steps.last_growth, _LEAST_STEPS)
 
 
-# A smaller difference of two runs is none of the batch's.
+# The batch does not explain a smaller difference of two runs.
 _LEAST_GROWTH = 0.01
 
 
