@@ -196,7 +196,7 @@ def test_a_tensor_that_reaches_from_device_memory_into_pinned_memory() -> None:
     assert live_device(recording) == 0
 
 
-# By the documentation of cuMipmappedArrayCreate: levels down to one element, and layers and faces are never halved.
+# The documentation of cuMipmappedArrayCreate says: levels down to one element, and layers and faces are never halved.
 @pytest.mark.parametrize(
     "shape, n_levels, n_elements",
     [

@@ -35,7 +35,7 @@ def replay(settings: str, allowed: int, steps: List[List[int]]) -> List[Figures]
         if len(step) == 3:
             stream, n_bytes, address = step
             try:
-                # Of free blocks of one size the first in memory is taken, so it matters where the driver puts segments.
+                # PyTorch takes the first in memory of free blocks of one size, so the place of a segment matters.
                 live[number] = model.malloc(n_bytes, stream, address)
             except OutOfMemory:
                 pass

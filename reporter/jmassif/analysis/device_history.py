@@ -43,25 +43,28 @@ def device_history(run: Profile, number: str, selector: Optional[str]) -> Device
     return DeviceHistory(at, layout, is_known, _steps(run, position))
 
 
-class _Ranges:
+class Ranges:
     """Addresses of segments and mappings."""
 
     def __init__(self) -> None:
         self._starts: List[int] = []  # in order
-        self._bytes: Dict[int, int] = {}
+        self.bytes: Dict[int, int] = {}
 
     def add(self, address: int, n_bytes: int) -> None:
-        if address not in self._bytes:
+        if address not in self.bytes:
             insort(self._starts, address)
-        self._bytes[address] = n_bytes
+        self.bytes[address] = n_bytes
 
-    def remove(self, address: int) -> None:
-        if self._bytes.pop(address, None) is not None:
+    def remove(self, address: int) -> int:
+        """Its bytes; 0 if it is not there."""
+        n_bytes = self.bytes.pop(address, None)
+        if n_bytes is not None:
             del self._starts[bisect_right(self._starts, address) - 1]
+        return n_bytes or 0
 
     def __contains__(self, address: int) -> bool:
         at = bisect_right(self._starts, address) - 1
-        return at >= 0 and address < self._starts[at] + self._bytes[self._starts[at]]
+        return at >= 0 and address < self._starts[at] + self.bytes[self._starts[at]]
 
 
 def replaced(run: Profile, position: int) -> Tuple[Dict[int, int], Set[int]]:
@@ -108,7 +111,7 @@ class _Steps:
     def __init__(self, run: Profile) -> None:
         self.found: List[Step] = []
         self._accounts = run.accounts
-        self._reserved = _Ranges()
+        self._reserved = Ranges()
         # By address and account: bytes, and the action that reserved them; "": they lie in a segment.
         self._live: Dict[Tuple[int, int], Tuple[int, str]] = {}
         self._handles: Dict[int, int] = {}  # account of memory that may be mapped

@@ -7,7 +7,6 @@ line. What the allocator would have reserved for them is what its model reserves
 """
 
 from array import array
-from bisect import bisect_right, insort
 from functools import lru_cache
 from typing import Callable, Dict, List, NamedTuple, Optional, Tuple
 
@@ -19,6 +18,7 @@ from jmassif.analysis.caching_allocator import (
     SettingsError,
     parse_settings,
 )
+from jmassif.analysis.device_history import Ranges
 from jmassif.analysis.device_memory import CACHE
 from jmassif.analysis.oom import allocator_config, at_least, chains_of
 from jmassif.attribution.names import Names
@@ -55,26 +55,6 @@ class Steps(NamedTuple):
 # ---- steps from a trace -------------------------------------------------------------------------
 
 
-class _Segments:
-    """Addresses that the allocator has reserved."""
-
-    def __init__(self) -> None:
-        self._starts: List[int] = []
-        self.bytes: Dict[int, int] = {}
-
-    def add(self, address: int, n_bytes: int) -> None:
-        insort(self._starts, address)
-        self.bytes[address] = n_bytes
-
-    def remove(self, address: int) -> int:
-        del self._starts[bisect_right(self._starts, address) - 1]
-        return self.bytes.pop(address)
-
-    def __contains__(self, address: int) -> bool:
-        at = bisect_right(self._starts, address) - 1
-        return at >= 0 and address < self._starts[at] + self.bytes[self._starts[at]]
-
-
 def _retries(run: Profile) -> List[Tuple[int, int]]:
     """Rows of blocks in which the allocator emptied its cache by itself, since memory had run out."""
     return [(event.position, event.outcome_position or event.position + 1) for *_, event in chains_of(run)]
@@ -89,12 +69,12 @@ def steps_of(run: Profile) -> Steps:
     has_handle = bytearray(kind in HANDLE_KINDS for kind in accounts.by_type(lambda type_: type_.kind))
     is_cache = bytearray(owner == CACHE for owner in accounts.by_type(lambda type_: type_.owner))
     sizes, of, order = array("Q"), array("I"), array("q")
-    segments, handles = _Segments(), {}  # type: _Segments, Dict[int, int]
+    segments, handles = Ranges(), {}  # type: Ranges, Dict[int, int]
     live: Dict[int, int] = {}
     reserved = most_reserved = allocated = most_allocated = last_growth = 0
     retries = _retries(run)
     columns = (run.blocks.address, run.blocks.size, run.blocks.account)
-    ended: Tuple[int, int] = (0, 0)  # address and size of a block whose record ended in the row before
+    ended: Tuple[int, int] = (0, 0)  # address and number of the allocation that was freed last
     for row, (address, size, account) in enumerate(zip(*columns)):
         if not is_device[account]:
             continue
@@ -121,16 +101,9 @@ def steps_of(run: Profile) -> Steps:
                 allocated -= sizes[number]
                 ended = address, number
         elif address in segments or (has_handle[account] and handles):
-            if (
-                ended[0] == address
-                and order
-                and order[-1] == ~ended[1]
-                and (sizes[ended[1]], accounts.nodes[of[ended[1]]])
-                == (
-                    size,
-                    accounts.nodes[account],
-                )
-            ):
+            last = ended[1]
+            is_again = ended[0] == address and order and order[-1] == ~last and sizes[last] == size
+            if is_again and accounts.nodes[of[last]] == accounts.nodes[account]:
                 # The same block, whose role is known now.
                 order.pop()
                 live[address] = ended[1]
@@ -159,11 +132,9 @@ class Replay(NamedTuple):
     whole: bytearray  # 1 for each allocation that took a large block as it was: up to 1 MiB less may have been asked for
 
 
-def replay(
-    steps: Steps, sizes: "array[int]", settings: Settings, limit: Optional[int] = None, until: int = 0
-) -> Replay:
-    """The steps with these sizes, all or those up to `until`. `limit`: what the driver can give."""
-    model = CachingAllocator(settings, limit)
+def replay(steps: Steps, sizes: "array[int]", settings: Settings) -> Replay:
+    """The steps with these sizes, as far as _until()."""
+    model = CachingAllocator(settings)
     live: Dict[int, Block] = {}
     whole = bytearray(len(sizes))
     for step in steps.order[: _until(steps)]:

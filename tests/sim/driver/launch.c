@@ -105,7 +105,7 @@ DRIVER_API(cuGraphCreate, 10000, (CUgraph * graph, unsigned int flags), (graph, 
     return flags || !graph ? CUDA_ERROR_INVALID_VALUE : graph_new(NULL, graph);
 }
 
-/* Of the parameters the first member is read. */
+/* Only the first member of the parameters is read. */
 DRIVER_API(cuGraphAddKernelNode_v2, 12000,
            (void **node, CUgraph graph, const void **after, size_t n_after, const CUfunction *parameters),
            (node, graph, after, n_after, parameters))
