@@ -314,13 +314,12 @@ const HChar *jm_snapshot_reason_name(SnapshotReason reason)
 static void take(SnapshotReason reason)
 {
     static UInt n_marks;
-    const Bool has_grown = memory_has_grown();
-    const Bool sees_pages =
-        has_grown || reasons[reason].sees_pages || (reason == SNAPSHOT_MARK && n_marks++ < MARKS_WITH_PAGES);
+    const Bool sees_pages = reasons[reason].sees_pages || (reason == SNAPSHOT_MARK && n_marks++ < MARKS_WITH_PAGES) ||
+                            (reason != SNAPSHOT_FORK && memory_has_grown());
     for (UInt i = 0; i < n_sources; i++)
         if (sources[i].before)
             sources[i].before(sees_pages);
-    if (has_grown)
+    if (sees_pages && total() >= grown_at)
         grown_at = total() + total() / 4;
     ULong now = jm_clock_now();
     jm_symbol_tell_objects(reasons[reason].tells_objects);

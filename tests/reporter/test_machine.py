@@ -84,5 +84,5 @@ def test_a_boards_own_bytes_are_named_and_of_no_other_machine() -> None:
         made.lines += [f"y 0 mem-available {3000 * MIB}", f"y 0 cached {700 * MIB}", f"y 0 cma-free {256 * MIB}"]
         made.lines += [f"y 0 swap-total {100 * MIB}", f"y 0 swap-free {60 * MIB}"]
         made.snapshot(0, "start", {account: (10 * MIB, 1)}, {"total": (0, {})})
-        named = "The board's own bytes then: page cache (Cached) 700 MiB, swap in use 40.0 MiB, CMA free 256 MiB;"
+        named = "The board's own bytes then: swap in use 40.0 MiB, CMA free 256 MiB, page cache (Cached) 700 MiB;"
         assert (named in " ".join(" ".join(section(made)).split())) == is_named
