@@ -177,7 +177,8 @@ Bool jm_python_is_named(Addr type, const HChar *name)
     return at && is_same(at, name, strlen(name) + 1);
 }
 
-Bool jm_python_is_text(Addr object, const HChar *text)
+// True if the object is a str of these ASCII characters.
+static Bool is_text(Addr object, const HChar *text)
 {
     UInt state, n = strlen(text);
     UWord length;
@@ -189,7 +190,7 @@ Bool jm_python_is_text(Addr object, const HChar *text)
 
 Bool jm_python_is_of_module(Addr type, const HChar *module)
 {
-    return jm_python_is_text(jm_python_item(jm_word_at(type + TYPE_DICT), "__module__"), module);
+    return is_text(jm_python_item(jm_word_at(type + TYPE_DICT), "__module__"), module);
 }
 
 // ---- dictionaries --------------------------------------------------------------------------------------------
@@ -255,7 +256,7 @@ static Bool open_dict(Addr dict, Entries *e)
 static Addr find_value(const Entries *e, const HChar *name)
 {
     for (UWord i = 0; i < e->n; i++)
-        if (value_of(e, i) && jm_python_is_text(key_of(e, i), name))
+        if (value_of(e, i) && is_text(key_of(e, i), name))
             return value_of(e, i);
     return 0;
 }

@@ -25,9 +25,6 @@ Bool jm_python_is_named(Addr type, const HChar *name);
 // Compare with __module__, which a script's class has.
 Bool jm_python_is_of_module(Addr type, const HChar *module);
 
-// True if the object is a str of these ASCII characters.
-Bool jm_python_is_text(Addr object, const HChar *text);
-
 // The object's own attribute (not its class's); 0 if there is none.
 Addr jm_python_attribute(Addr object, const HChar *name);
 

@@ -175,6 +175,18 @@ Addr jm_python_symbol(const HChar *name)
     return python.is_known ? jm_find_dynamic_symbol(python.inside, name) : 0;
 }
 
+// True if `id` is the identity by which Python knows the thread with this register, its pthread_self(). On x86-64 the
+// two are equal. On AArch64 the register points past the C library's thread record, and the size of the record varies
+// by release (glibc 2.36: 1856 bytes); the records of two threads are at least a stack apart.
+static Bool is_identity(UWord id, Addr reg)
+{
+#if defined(__aarch64__)
+    return id < reg && reg - id <= 8192;
+#else
+    return id == reg;
+#endif
+}
+
 // All states of a thread, newest first: one for each interpreter that it has entered. States are not cached, because a
 // search takes three reads a state, and a cached state may be freed or belong to another thread. Sets `*is_whole` to
 // False if the list did not hold together: other threads change it.
@@ -193,7 +205,7 @@ static UInt search_states(ThreadId tid, Addr *states, UInt max, Bool *is_whole)
                 *is_whole = False;
                 break;
             }
-            if (jm_python_is_identity(id, reg) && n < max)
+            if (is_identity(id, reg) && n < max)
                 states[n++] = state;
             if (!jm_read_word(state + at->thread_next, &state))
                 break;

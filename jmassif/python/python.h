@@ -46,16 +46,4 @@ static inline FrameId jm_python_frame(Addr key)
 
 void jm_python_write_counters(void);
 
-// True if `id` is the identity by which Python knows the thread with this register, its pthread_self(). On x86-64 the
-// two are equal. On AArch64 the register points past the C library's thread record, and the size of the record varies
-// by release (glibc 2.36: 1856 bytes); the records of two threads are at least a stack apart.
-static inline Bool jm_python_is_identity(UWord id, Addr reg)
-{
-#if defined(__aarch64__)
-    return id < reg && reg - id <= 8192;
-#else
-    return id == reg;
-#endif
-}
-
 #endif

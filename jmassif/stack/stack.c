@@ -267,8 +267,6 @@ static void interleave(Capture *c, ThreadId tid)
         return;
     UInt n_mixed = jm_python_interleave(tid, c->keys, c->walk.sps + c->begin, c->n_keys, mixed, MAX_KEYS);
     if (n_mixed) {
-        if (jm_options.threads)
-            jm_thread_runs_python(tid);
         c->keys = mixed;
         c->n_keys = n_mixed;
         c->is_native = False;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
 // Threads' numbers and names (--threads=yes). A thread is the outermost frame of its stacks. Numbers follow the order
-// of creation and are never reused, unlike the kernel's and the core's. A name is Python's for the thread, else the one
-// that the program has given to the kernel.
+// of creation and are never reused, unlike the kernel's and the core's. A name is the one that the program has given to
+// the kernel (prctl, pthread_setname_np; Python does so since 3.14).
 
 #ifndef JM_THREAD_H
 #define JM_THREAD_H
@@ -12,9 +12,6 @@
 
 // The thread's frame, made on first use.
 FrameId jm_thread_frame(ThreadId tid);
-
-// Note that the thread runs Python, so its name may be known now.
-void jm_thread_runs_python(ThreadId tid);
 
 // Events of threads. Calls are optional without --threads=yes.
 void jm_thread_is_created(ThreadId tid); // called in the creating thread

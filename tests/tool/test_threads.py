@@ -9,8 +9,8 @@ import pytest
 
 from jmassif.attribution.views import Threads
 from jmassif.model.run import Profile
-from tests.harness import PYTHON, compile_c, record
-from tests.tool.programs import DIRECTORY, assert_readable, functions, print_report, program
+from tests.harness import compile_c, record
+from tests.tool.programs import assert_readable, functions, print_report, program
 
 THREADS = "--threads=yes"
 
@@ -45,34 +45,6 @@ def test_a_hundred_named_threads_have_what_they_have_counted(pages: str) -> None
     assert counted.pop("main thread") == 1 and counted.pop("named_threads") == 10
     assert set(counted.values()) == {1} and len(counted) == 90
     assert_readable(recording.trace)
-
-
-def test_threads_of_python_have_the_names_that_python_has_for_them() -> None:
-    recording = record([PYTHON, DIRECTORY / "loader.py"], [THREADS], status=0)
-    told = {name: (int(n), int(n)) for name, n in re.findall(r"(.*)\t(\d+)\n", recording.stdout)}
-    told["main thread"] = told.pop("MainThread")
-    assert {"loader-0", "Lader-Ümlaut", "late", "pool_1"} < set(told) and len(told) == 8
-    assert by_thread(recording.profile, "fetch") == told
-
-
-def test_a_name_of_pythons_goes_before_the_kernels() -> None:
-    recording = record([PYTHON, "-c", PYTHON_AND_KERNEL], [THREADS], status=0)
-    assert names(recording.profile) == {"main thread": 1, "of Python": 1, "of the kernel": 1}
-
-
-PYTHON_AND_KERNEL = """
-import ctypes, threading, _thread
-libc = ctypes.CDLL(None)
-def named():
-    libc.prctl(15, b"of the kernel")
-    libc.malloc(100000)
-    done.release()
-done = threading.Semaphore(0)
-threading.Thread(target=named, name="of Python").start()
-done.acquire()
-_thread.start_new_thread(named, ())
-done.acquire()
-"""
 
 
 def test_a_team_of_openmp_has_what_it_has_counted() -> None:
