@@ -43,14 +43,11 @@
 #include "stack/thread.h"
 #include "symbols/elf.h"
 #include "symbols/file_pages.h"
-#include "symbols/source.h"
 #include "symbols/symbol.h"
 #include "tensors/tensor.h"
 #include "trace/trace.h"
 #include "unwind/step.h"
 #include "unwind/unwind.h"
-
-#include "host/events.h"
 
 #include <asm/unistd.h>
 #include <linux/prctl.h>
@@ -211,7 +208,6 @@ static void let_go(Bool in_full)
 {
     (void)in_full;
     jm_looked_at_let_go();
-    host_release_read_pages();
 }
 
 // Additions to snapshots besides the ledger, in this order.

@@ -34,7 +34,6 @@ SKIPPED: List[Tuple[str, List[str]]] = [
             "tool/test_options.py::test_options_that_massif_has_too_do_what_they_do_there*",
             "tool/test_reconciliation.py::test_valgrinds_part_is_what_lies_where_valgrind_puts_its_own*",
             "tool/test_stats.py*",
-            "tool/test_symbol_names.py*",
             "tool/test_translation.py*",
             "tool/test_tutorial.py*",
             "tool/test_unwinding.py::test_a_function_that_calls_none_is_found*",

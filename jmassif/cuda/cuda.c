@@ -21,7 +21,6 @@
 #include "host/host.h"
 #include "ledger/live_tensors.h"
 #include "machine/manifest.h"
-#include "symbols/elf.h"
 #include "trace/trace.h"
 
 #include "preload/protocol.h"

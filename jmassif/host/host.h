@@ -157,9 +157,6 @@ typedef enum { HOST_WARNING, HOST_NOTE, HOST_USAGE, HOST_MONITOR } HostOutput;
 // Print a text for the user as it is, on the stream of its kind. HOST_NOTE is silent with -q.
 void host_print(HostOutput kind, const HChar *text);
 
-// Release file pages that only the host has read, before resident memory is sampled.
-void host_release_read_pages(void);
-
 // A mistake of the user: print a line and end with exit status 2.
 void host_usage_error(const HChar *text) __attribute__((noreturn));
 

@@ -18,7 +18,6 @@
 #include "driver/driver.h"
 #include "heap/blocks.h"
 #include "host/host.h"
-#include "ledger/account.h"
 #include "ledger/ledger.h"
 #include "machine/manifest.h"
 #include "pages/mappings.h"

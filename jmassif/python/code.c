@@ -10,7 +10,6 @@
 #include "base/table.h"
 #include "base/text.h"
 #include "symbols/symbol.h"
-#include "trace/trace.h"
 
 #define MAX_NAME       4096 // PATH_MAX
 #define MAX_LINE_TABLE (1u << 20)

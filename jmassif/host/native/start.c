@@ -239,8 +239,6 @@ void host_fail(const HChar *condition, const HChar *file, UInt line, const HChar
     leave(99);
 }
 
-void host_release_read_pages(void) {}
-
 void host_exit_called(void) {}
 
 // ---- the start -----------------------------------------------------------------------------------------------

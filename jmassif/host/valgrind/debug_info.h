@@ -20,8 +20,4 @@ void jm_debug_info_read_loader(Addr first_instruction);
 void jm_debug_info_reading(const DebugInfo *object);
 void jm_debug_info_after_map(void);
 
-// With --low-footprint, release the pages of symbol names (symbol_names.c): the kernel reads them from the files at the
-// next access.
-void jm_symbol_names_let_go(void);
-
 #endif

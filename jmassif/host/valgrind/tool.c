@@ -13,7 +13,6 @@
 #include "host/valgrind/malloc.h"
 #include "host/valgrind/translation.h"
 #include "pages/mappings.h"
-#include "pages/pages.h"
 #include "preload/protocol.h"
 #include "requests/client.h"
 
@@ -199,11 +198,6 @@ static void fini(Int exit_code)
     if (VG_(clo_stats))
         jm_code_cache_stats();
     jm_code_cache_end();
-}
-
-void host_release_read_pages(void)
-{
-    jm_symbol_names_let_go();
 }
 
 static void pre_clo_init(void)
