@@ -3,8 +3,7 @@
 // Kinds of memory that an account can hold, and the memory space that each counts for: host, device, or neither. The
 // names are those of docs/trace-format.md.
 
-#ifndef JM_KIND_H
-#define JM_KIND_H
+#pragma once
 
 #include "host/types.h"
 
@@ -37,5 +36,3 @@ Side jm_kind_side(Kind kind);
 
 // Return whether the kind's bytes are resident pages as of the last sample (pages/pages.h).
 Bool jm_kind_is_sampled(Kind kind);
-
-#endif

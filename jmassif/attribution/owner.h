@@ -8,8 +8,7 @@
 // Memory of a library that no rule names becomes `package` if importing a package caused it. Further rules define user
 // code, imports and the owners that can be overridden.
 
-#ifndef JM_OWNER_H
-#define JM_OWNER_H
+#pragma once
 
 #include "attribution/kind.h"
 #include "host/types.h"
@@ -83,5 +82,3 @@ const HChar *jm_owner_name(OwnerId owner);
 UInt jm_owner_count(void);           // owners are 1 … n
 OwnerId jm_owner_by_rank(UInt rank); // 1 … n, in the order in which the rules name them
 const HChar *jm_owner_group(OwnerId owner);
-
-#endif

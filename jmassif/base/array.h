@@ -2,8 +2,7 @@
 //
 // A growing array of records. A record moves when the array grows or another is inserted or removed before it.
 
-#ifndef JM_ARRAY_H
-#define JM_ARRAY_H
+#pragma once
 
 #include "host/types.h"
 
@@ -51,5 +50,3 @@ void jm_array_insert(Array *a, Word i, const void *record);
 
 void jm_array_remove(Array *a, Word i);
 void jm_array_clear(Array *a);
-
-#endif

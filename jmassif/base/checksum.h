@@ -3,8 +3,7 @@
 // 64-bit checksum of data that the recorder itself reads back, at about half a nanosecond per word; it detects damage,
 // not forgery.
 
-#ifndef JM_CHECKSUM_H
-#define JM_CHECKSUM_H
+#pragma once
 
 #include "host/types.h"
 
@@ -14,5 +13,3 @@ ULong jm_checksum(const void *bytes, SizeT n_bytes, ULong seed);
 
 // A word at any alignment.
 typedef ULong __attribute__((aligned(1), may_alias)) UnalignedWord;
-
-#endif

@@ -3,8 +3,7 @@
 // Checked reads of the profiled program's memory, and the state of its pages. A bad pointer of the program, or a
 // library with an unknown layout, must never crash the tool.
 
-#ifndef JM_CLIENT_MEMORY_H
-#define JM_CLIENT_MEMORY_H
+#pragma once
 
 #include "host/types.h"
 
@@ -89,5 +88,3 @@ Int jm_pagemap_open(void); // returns a descriptor for jm_close; negative on fai
 
 // Bytes of a range in pages of that sort. The range need not be page aligned. False if pagemap cannot be read.
 Bool jm_pagemap_measure(Int pagemap, Addr start, Addr end, PageSort sort, ULong *bytes);
-
-#endif

@@ -3,8 +3,7 @@
 // Time in the unit of --time-unit. Reading the system's clock costs a system call under Valgrind, so hot paths use the
 // last reading; device calls, API calls and snapshots take a new one.
 
-#ifndef JM_CLOCK_H
-#define JM_CLOCK_H
+#pragma once
 
 #include "host/types.h"
 
@@ -29,5 +28,3 @@ extern ULong jm_clock_traffic_bytes;
 
 // Instructions of the program since the start, the clock of --time-unit=i. The host counts them.
 extern ULong jm_clock_instructions;
-
-#endif

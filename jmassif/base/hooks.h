@@ -2,8 +2,7 @@
 //
 // Calls from a folder to one below it. Each has one receiver, which recorder.c names.
 
-#ifndef JM_HOOKS_H
-#define JM_HOOKS_H
+#pragma once
 
 #include "host/types.h"
 
@@ -44,5 +43,3 @@ typedef struct {
 } RecorderHooks;
 
 extern const RecorderHooks jm_hooks;
-
-#endif

@@ -2,8 +2,7 @@
 //
 // System calls, by the processor's own instruction: a host may have no C library, or one that the program replaces.
 
-#ifndef JM_KERNEL_H
-#define JM_KERNEL_H
+#pragma once
 
 #include "host/types.h"
 
@@ -58,5 +57,3 @@ Bool jm_kernel_can_read(Addr address);
 // Release whole pages: anonymous or modified ones lose their content, unmodified file pages are read again at the next
 // access.
 void jm_kernel_let_go(Addr start, SizeT bytes);
-
-#endif

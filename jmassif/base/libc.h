@@ -3,8 +3,7 @@
 // The part of the C library that every host has, under its usual names. A tool of Valgrind has no C library; the linker
 // leads these names to the core's functions (Makefile.am).
 
-#ifndef JM_LIBC_H
-#define JM_LIBC_H
+#pragma once
 
 #include "host/types.h"
 
@@ -21,5 +20,3 @@ void *memset(void *to, Int byte, SizeT n);
 void *memcpy(void *to, const void *from, SizeT n);
 void *memmove(void *to, const void *from, SizeT n);
 Int memcmp(const void *a, const void *b, SizeT n);
-
-#endif

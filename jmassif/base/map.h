@@ -3,8 +3,7 @@
 // A hash map of nodes by a word: an address, a handle, a descriptor. The nodes belong to the caller and begin with the
 // fields of MapNode. A key may occur more than once; the newest is found.
 
-#ifndef JM_MAP_H
-#define JM_MAP_H
+#pragma once
 
 #include "host/types.h"
 
@@ -37,5 +36,3 @@ static inline UInt jm_map_n(const Map *map)
 {
     return map->n;
 }
-
-#endif

@@ -2,8 +2,7 @@
 //
 // All options of the recorder, parsed in one place. The rest of the tool reads `jm_options`.
 
-#ifndef JM_OPTIONS_H
-#define JM_OPTIONS_H
+#pragma once
 
 #include "base/array.h"
 #include "host/types.h"
@@ -56,5 +55,3 @@ void jm_options_finish(void);
 
 // Print one line with the problem, its place and the remedy to stderr, and exit with status 2.
 __attribute__((noreturn)) void jm_usage_error(const HChar *format, ...) __attribute__((format(printf, 1, 2)));
-
-#endif

@@ -4,8 +4,7 @@
 // threads but its caller, without notice; a module that missed either would take a new thread for the old one. So the
 // records are kept here: when a thread ends, each module is notified and the record is zeroed for the next thread.
 
-#ifndef JM_PER_THREAD_H
-#define JM_PER_THREAD_H
+#pragma once
 
 #include "host/host.h"
 #include "host/types.h"
@@ -61,5 +60,3 @@ void jm_per_thread_end(ThreadId tid, ThreadEnd how);
 
 // Call in the child of a fork; `tid` is the thread that called fork.
 void jm_per_thread_after_fork_in_child(ThreadId tid);
-
-#endif

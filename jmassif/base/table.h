@@ -3,8 +3,7 @@
 // A growing table of records with stable addresses. Records are in chunks that are allocated once, so growth copies
 // nothing and never needs twice the memory: the recorder must not fill a board of 4 GB.
 
-#ifndef JM_TABLE_H
-#define JM_TABLE_H
+#pragma once
 
 #include "host/types.h"
 
@@ -97,5 +96,3 @@ static inline ULong jm_hash(ULong a)
     a *= 0x94d049bb133111ebULL;
     return a ^ (a >> 31);
 }
-
-#endif

@@ -2,8 +2,7 @@
 //
 // Helpers for text: files and their lines, globs, UTF-8, fields of /proc.
 
-#ifndef JM_TEXT_H
-#define JM_TEXT_H
+#pragma once
 
 #include "base/libc.h"
 
@@ -60,5 +59,3 @@ UInt jm_text_put_utf8(HChar *to, UInt code_point);
 
 // Parse a line "LABEL: 123 kB" of /proc into bytes; False if it has another label.
 Bool jm_text_labelled_bytes(const HChar *line, const HChar *label, ULong *bytes);
-
-#endif

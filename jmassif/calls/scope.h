@@ -4,8 +4,7 @@
 // allocated inside, by kind. Two features use it: the start-up waterfall (the cost of cuInit, a context, cudnnCreate),
 // and the completion of stacks that break inside a vendor's library.
 
-#ifndef JM_SCOPE_H
-#define JM_SCOPE_H
+#pragma once
 
 #include "attribution/kind.h"
 #include "host/types.h"
@@ -47,5 +46,3 @@ Bool jm_scope_has(ThreadId tid, UInt mark);
 
 // Write the sums of calls that are too frequent for records of their own.
 void jm_scope_write_sums(void);
-
-#endif

@@ -2,8 +2,7 @@
 //
 // The wrapped functions of preload/cuda_api.def, and a call of one, as its wrapper reports it.
 
-#ifndef JM_CUDA_API_H
-#define JM_CUDA_API_H
+#pragma once
 
 #include "host/types.h"
 
@@ -52,5 +51,3 @@ typedef struct {
     Addr address;       // of the wrapped function, to find its library
     struct jm_queries *queries;
 } CudaCall;
-
-#endif

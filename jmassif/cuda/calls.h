@@ -3,8 +3,7 @@
 // Effects of the wrapped functions on memory. A function's row names its action; cuda/actions.def gives each action a
 // handler, the bytes that it requests, and flags.
 
-#ifndef JM_CUDA_CALLS_H
-#define JM_CUDA_CALLS_H
+#pragma once
 
 #include "attribution/kind.h"
 #include "cuda/api.h"
@@ -44,5 +43,3 @@ Bool jm_calls_is_capturing(void);
 void jm_calls_refuse(void);
 
 void jm_calls_write_counters(void);
-
-#endif

@@ -2,8 +2,7 @@
 //
 // The CUDA source: effects on memory of the wrapped calls of preload/cuda_api.def.
 
-#ifndef JM_CUDA_H
-#define JM_CUDA_H
+#pragma once
 
 #include "host/types.h"
 
@@ -14,5 +13,3 @@ Bool jm_cuda_handle_request(ThreadId tid, UWord *args, UWord *result);
 void jm_cuda_program_ends(ThreadId tid);
 
 void jm_cuda_write_counters(void);
-
-#endif

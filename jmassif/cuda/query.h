@@ -7,8 +7,7 @@
 // A function that takes a call sets up a query for the wrapper, at most one: call->queries->n. There is none if the
 // library lacks the function, or if nothing needs to be known. Sizes are in bytes.
 
-#ifndef JM_CUDA_QUERY_H
-#define JM_CUDA_QUERY_H
+#pragma once
 
 #include "cuda/api.h"
 #include "host/types.h"
@@ -47,5 +46,3 @@ void jm_query_unmapped(Addr start, SizeT bytes);
 
 // Handles the answer from the wrapper, and may prepare the next query. True if there is one.
 Bool jm_query_answered(ThreadId tid, struct jm_queries *queries);
-
-#endif

@@ -3,8 +3,7 @@
 // The live blocks of the CUDA API: memory, arrays, cuMemCreate'd memory with its handles and mappings, and imports.
 // They are few compared with heap blocks, so each one is recorded in detail. The tables own them; sizes are in bytes.
 
-#ifndef JM_DEVICE_BLOCKS_H
-#define JM_DEVICE_BLOCKS_H
+#pragma once
 
 #include "base/map.h"
 #include "driver/memory.h"
@@ -89,5 +88,3 @@ void jm_device_tell_reserves(UInt event);
 void jm_device_blocks_after_fork_in_child(void);
 
 ULong jm_device_blocks_n_stale(void);
-
-#endif

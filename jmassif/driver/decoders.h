@@ -4,8 +4,7 @@
 // function is called around a call on such a file, or when the file's last reference is gone. A decoder sees the
 // structure that the program passed, before and after the call. Sizes are in bytes.
 
-#ifndef JM_DRIVER_DECODERS_H
-#define JM_DRIVER_DECODERS_H
+#pragma once
 
 #include "driver/file.h"
 #include "driver/memory.h"
@@ -89,5 +88,3 @@ DriverMemory *jm_rm_attached(const DriverFile *file); // memory behind a mapping
 void jm_rm_write_counters(void);
 void jm_uvm_after(ThreadId tid, DriverCall *call, Long result);
 void jm_uvm_ended(ThreadId tid, DriverFile *file);
-
-#endif

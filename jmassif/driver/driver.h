@@ -5,8 +5,7 @@
 // program opens decides the decoder: nvmap.c and gpu.c (Tegra) or rm.c (elsewhere, and Tegra from Thor on). Decoders
 // fill files (file.h), which are mapped and keep memory alive (memory.h).
 
-#ifndef JM_DRIVER_H
-#define JM_DRIVER_H
+#pragma once
 
 #include "host/types.h"
 
@@ -25,5 +24,3 @@ Bool jm_driver_is_mapped(Addr address);
 void jm_driver_after_fork_in_child(ThreadId tid);
 
 void jm_driver_write_counters(void);
-
-#endif

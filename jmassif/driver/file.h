@@ -3,8 +3,7 @@
 // Open file descriptions of the driver's devices and buffers, and the program's descriptors of them. A description
 // lives while descriptors, mappings or a device's handles refer to it. Sizes are in bytes.
 
-#ifndef JM_DRIVER_FILE_H
-#define JM_DRIVER_FILE_H
+#pragma once
 
 #include "host/types.h"
 
@@ -60,5 +59,3 @@ DriverFile *jm_driver_file_behind(UWord fd);
 extern UInt jm_driver_n_fds; // descriptors of driver files
 
 UInt jm_driver_n_files(FileType type);
-
-#endif

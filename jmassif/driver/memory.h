@@ -4,8 +4,7 @@
 // block of the CUDA API is carved out of it, as a transfer between accounts. So driver memory and API blocks together
 // are the memory that the kernel has committed; the rest of the driver's is slack. Sizes are in bytes.
 
-#ifndef JM_DRIVER_MEMORY_H
-#define JM_DRIVER_MEMORY_H
+#pragma once
 
 #include "driver/file.h"
 #include "host/types.h"
@@ -53,5 +52,3 @@ ULong jm_driver_uncarve(ThreadId tid, Carve **carves, AccountId account);
 void jm_driver_memory_after_fork_in_child(void);
 
 void jm_driver_memory_write_counters(void);
-
-#endif

@@ -7,8 +7,7 @@
 // Some programs probe until an allocation fails, thousands of times. The first failures of each stack are recorded,
 // later ones more and more rarely. All are counted.
 
-#ifndef JM_EXHAUSTION_H
-#define JM_EXHAUSTION_H
+#pragma once
 
 #include "attribution/kind.h"
 #include "host/types.h"
@@ -38,5 +37,3 @@ void jm_exhaustion_write_counters(void);
 
 // A forked child's trace starts empty: forgets events, sites and counts.
 void jm_exhaustion_after_fork_in_child(void);
-
-#endif

@@ -4,8 +4,7 @@
 // nest or overlap. The more often a name occurs, the fewer of its regions are recorded; the others are summed, so that
 // a long run with a region per step does not fill the disk.
 
-#ifndef JM_REGION_H
-#define JM_REGION_H
+#pragma once
 
 #include "host/types.h"
 
@@ -30,5 +29,3 @@ UInt jm_region_depth(ThreadId tid, ULong tag);
 
 // Writes the sums of names with regions that were not recorded.
 void jm_region_write_sums(void);
-
-#endif

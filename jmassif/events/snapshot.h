@@ -3,8 +3,7 @@
 // Decides when the ledger is written to the trace. The distance of snapshots grows with the running time, so their
 // number grows with its logarithm. Light records of the totals in between keep the timeline fine.
 
-#ifndef JM_SNAPSHOT_H
-#define JM_SNAPSHOT_H
+#pragma once
 
 #include "host/types.h"
 
@@ -73,5 +72,3 @@ void jm_snapshot_before_fork(void);
 
 // Call in a forked child: takes a snapshot of everything that it holds.
 void jm_snapshot_after_fork_in_child(void);
-
-#endif

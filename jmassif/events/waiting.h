@@ -3,8 +3,7 @@
 // Recognises system calls that block. The program may be killed while it waits, so recent changes must be written
 // before.
 
-#ifndef JM_WAITING_H
-#define JM_WAITING_H
+#pragma once
 
 #include "host/types.h"
 
@@ -17,5 +16,3 @@ Bool jm_waiting_is_certain(UInt number, const UWord *args);
 // True if the call may block for any time; sleeps are not included. Asks the kernel whether a read or write would
 // succeed at once.
 Bool jm_waiting_is_likely(UInt number, const UWord *args);
-
-#endif

@@ -3,8 +3,7 @@
 // The live heap blocks: address → size and account. Used by every malloc and free, and with millions of blocks the
 // recorder's largest data.
 
-#ifndef JM_BLOCKS_H
-#define JM_BLOCKS_H
+#pragma once
 
 #include "host/types.h"
 #include "ledger/ledger.h"
@@ -32,5 +31,3 @@ Bool jm_blocks_take_custom(Addr address, Block *block);
 // Calls `use` with each block that a custom allocator announced, or with each recorded malloc block; of slab blocks
 // with none.
 void jm_blocks_each(Bool is_custom, ULong least_bytes, void (*use)(Addr address, ULong bytes));
-
-#endif

@@ -3,8 +3,7 @@
 // The malloc source: what the host reports of malloc, new, free and their variants, and custom allocators by client
 // requests. Sizes are in bytes.
 
-#ifndef JM_HEAP_H
-#define JM_HEAP_H
+#pragma once
 
 #include "heap/blocks.h"
 
@@ -33,5 +32,3 @@ void jm_heap_resize_in_place(ThreadId tid, Addr address, SizeT new_bytes);
 void jm_heap_freelike(ThreadId tid, Addr address);
 
 void jm_heap_write_counters(void);
-
-#endif

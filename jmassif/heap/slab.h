@@ -5,8 +5,7 @@
 // sizes and accounts are in tables outside the program's memory: a program that writes past a block damages only its
 // own blocks.
 
-#ifndef JM_SLAB_H
-#define JM_SLAB_H
+#pragma once
 
 #include "host/types.h"
 
@@ -34,5 +33,3 @@ Bool jm_slab_saves(SizeT from_bytes, SizeT to_bytes);
 
 // Resizes a live block in place. False if its slot is too small.
 Bool jm_slab_resize(Addr address, SizeT bytes);
-
-#endif

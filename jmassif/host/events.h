@@ -3,8 +3,7 @@
 // Events of the program, which a host reports and recorder.c implements. They come one at a time. Blocks of malloc
 // have an interface of their own, heap/heap.h, and so have client requests, requests/client.h.
 
-#ifndef JM_EVENTS_H
-#define JM_EVENTS_H
+#pragma once
 
 #include "host/types.h"
 
@@ -46,5 +45,3 @@ void event_after_fork_in_child(ThreadId tid); // the thread that called fork
 // `result` is the kernel's: -errno of a failed call.
 void event_before_syscall(ThreadId tid, UInt number, const UWord *args);
 void event_after_syscall(ThreadId tid, UInt number, const UWord *args, Long result);
-
-#endif

@@ -5,8 +5,7 @@
 //
 // All functions can be called from inside an event. None of them allocates the program's memory or runs its code.
 
-#ifndef JM_HOST_H
-#define JM_HOST_H
+#pragma once
 
 #include "host/types.h"
 
@@ -167,5 +166,3 @@ void host_bad_option(const HChar *option, const HChar *text) __attribute__((nore
 void host_fail(const HChar *condition, const HChar *file, UInt line, const HChar *function) __attribute__((noreturn));
 
 #define jm_assert(condition) (LIKELY(condition) ? (void)0 : host_fail(#condition, __FILE__, __LINE__, __func__))
-
-#endif

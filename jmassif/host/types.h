@@ -3,8 +3,7 @@
 // Types that the recorder shares with its host, under the names that Valgrind gives them: a file may include this and
 // Valgrind's headers too, as C11 allows a typedef to be repeated.
 
-#ifndef JM_TYPES_H
-#define JM_TYPES_H
+#pragma once
 
 #include <stdarg.h>
 #include <stddef.h>
@@ -50,5 +49,3 @@ static inline Bool jm_is_power_of_two(ULong n)
 {
     return (n & (n - 1)) == 0;
 }
-
-#endif

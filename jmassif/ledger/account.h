@@ -2,8 +2,7 @@
 //
 // Finds the account of (stack, kind, owner), or opens it and writes it to the trace.
 
-#ifndef JM_ACCOUNT_H
-#define JM_ACCOUNT_H
+#pragma once
 
 #include "ledger/ledger.h"
 #include "stack/stack.h"
@@ -30,5 +29,3 @@ UInt jm_account_n_own(void);
 
 // Returns the account of rounding and headers around `heap_account`'s blocks: one per owner, without a stack.
 AccountId jm_account_overhead(AccountId heap_account);
-
-#endif

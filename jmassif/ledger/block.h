@@ -5,8 +5,7 @@
 //
 // The source keeps its own table of blocks, and calls jm_snapshot_event when that is up to date: a snapshot reads it.
 
-#ifndef JM_BLOCK_H
-#define JM_BLOCK_H
+#pragma once
 
 #include "base/clock.h"
 #include "calls/scope.h"
@@ -67,5 +66,3 @@ static inline __attribute__((always_inline)) void jm_block_died(ThreadId tid, co
     if (b->is_traced)
         jm_block_taken_back(b);
 }
-
-#endif

@@ -11,8 +11,7 @@
 // then what the accounts hold. From the first event that does not raise it, each account saves its value before its
 // first change. A peak's composition is thus, for each account, the saved value, or the current one if none is saved.
 
-#ifndef JM_LEDGER_H
-#define JM_LEDGER_H
+#pragma once
 
 #include "host/types.h"
 #include "attribution/kind.h"
@@ -110,5 +109,3 @@ void jm_ledger_each_differing(PeakId peak, UseDiffering use, void *context);
 
 // A forked child's trace starts empty: marks all accounts and peaks as changed.
 void jm_ledger_mark_all_changed(void);
-
-#endif

@@ -12,8 +12,7 @@
 //
 // Roles observed on the program's own objects from time to time (tensors/roles.c) override rules.
 
-#ifndef JM_LIVE_TENSORS_H
-#define JM_LIVE_TENSORS_H
+#pragma once
 
 #include "base/map.h"
 #include "ledger/account.h"
@@ -70,5 +69,3 @@ Bool jm_live_tensor_observed(Addr address, ObservedRole role);
 // `complete` is a set of roles (1 << OBSERVED_…) with all blocks observed: other tensors lose these roles, whatever the
 // rules claim.
 void jm_live_tensors_observe_end(UInt complete);
-
-#endif

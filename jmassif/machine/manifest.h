@@ -3,8 +3,7 @@
 // The manifest describes the run and its machine: the keys that make two runs comparable. Any source may be missing;
 // its key is then left out.
 
-#ifndef JM_MANIFEST_H
-#define JM_MANIFEST_H
+#pragma once
 
 #include "host/types.h"
 
@@ -28,5 +27,3 @@ Bool jm_memory_is_measured_apart(void);
 
 // True if device memory is separate from the host's, as queried or set by --memory.
 Bool jm_memory_is_discrete(void);
-
-#endif

@@ -4,8 +4,7 @@
 // with every snapshot. It also raises the alarm: when little memory is left, a snapshot is due at once, since a SIGKILL
 // may come next.
 
-#ifndef JM_SYSTEM_H
-#define JM_SYSTEM_H
+#pragma once
 
 #include "host/types.h"
 
@@ -21,5 +20,3 @@ Bool jm_system_is_short(ULong now_ms);
 
 // A forked child's trace starts empty: forgets what was written.
 void jm_system_after_fork_in_child(void);
-
-#endif

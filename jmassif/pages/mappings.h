@@ -3,8 +3,7 @@
 // The program's mappings except its heap. Each has the account of the stack that called mmap. The account holds the
 // mapping's resident bytes, which pages.c measures. Sizes are in bytes.
 
-#ifndef JM_PAGES_MAPPINGS_H
-#define JM_PAGES_MAPPINGS_H
+#pragma once
 
 #include "host/types.h"
 #include "ledger/ledger.h"
@@ -71,5 +70,3 @@ Holder *jm_holder_at(UInt id);
 
 // True if memory behind a file of that name is the driver's: driver/ records it.
 Bool jm_mappings_is_device(const HChar *path);
-
-#endif

@@ -5,8 +5,7 @@
 // libraries and drivers map far more than they use. Mapping and unmapping are seen at once; resident pages are sampled
 // from /proc/self/smaps.
 
-#ifndef JM_PAGES_H
-#define JM_PAGES_H
+#pragma once
 
 #include "host/types.h"
 
@@ -31,5 +30,3 @@ void jm_pages_write_process(void);
 
 // Call in a forked child: its trace starts empty.
 void jm_pages_after_fork_in_child(void);
-
-#endif

@@ -4,8 +4,7 @@
 // processes that map it, so shares add up only if all are read at one moment. A process that waits for the others
 // cannot read its own.
 
-#ifndef JM_PAGES_PROCESSES_H
-#define JM_PAGES_PROCESSES_H
+#pragma once
 
 #include "host/types.h"
 
@@ -20,5 +19,3 @@ void jm_processes_write(ULong time);
 // Call before fork. Processes are searched for only after a fork, or if the parent runs under this tool.
 void jm_processes_before_fork(void);
 void jm_processes_after_fork_in_child(void);
-
-#endif

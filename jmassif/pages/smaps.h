@@ -3,8 +3,7 @@
 // Reads a process's resident memory from /proc/PID/smaps. The kernel merges similar neighbours, so one of its mappings
 // may contain several of the program's; then only pagemap (client_memory.h) shows which of them has the pages.
 
-#ifndef JM_PAGES_SMAPS_H
-#define JM_PAGES_SMAPS_H
+#pragma once
 
 #include "host/types.h"
 
@@ -25,5 +24,3 @@ Bool jm_smaps_works(void);
 // Calls `use` with each mapping of a process in order of address; pid 0 is this process. False if not all of them could
 // be read.
 Bool jm_smaps_each(Int pid, void (*use)(const Vma *vma));
-
-#endif

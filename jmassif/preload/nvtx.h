@@ -2,8 +2,7 @@
 //
 // The preload library as a tool library for NVTX (nvtx.c).
 
-#ifndef JM_PRELOAD_NVTX_H
-#define JM_PRELOAD_NVTX_H
+#pragma once
 
 // Path of this library; 0 if NVTX shall load no tool. Not to be freed.
 char *jm_nvtx_library(void) __attribute__((visibility("hidden")));
@@ -11,5 +10,3 @@ char *jm_nvtx_library(void) __attribute__((visibility("hidden")));
 // A request to the recorder, in the way of the host for which this is built.
 unsigned long jm_nvtx_request(unsigned long request, unsigned long a, unsigned long b, unsigned long c, unsigned long d)
     __attribute__((visibility("hidden")));
-
-#endif

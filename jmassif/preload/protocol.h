@@ -5,8 +5,7 @@
 // memory and does the rest. Facts that only the API knows (the current context, a pool's reserve) need a query: the
 // tool names a function, and the wrapper calls it.
 
-#ifndef JM_PROTOCOL_H
-#define JM_PROTOCOL_H
+#pragma once
 
 #define JM_REQ_BASE 0x4a4d0100 // 'J' 'M' and an offset that keeps clear of the public requests in jmassif.h
 
@@ -66,5 +65,3 @@ enum {
     JM_N_ROWS
 };
 #undef API
-
-#endif

@@ -2,8 +2,7 @@
 //
 // The function, file and line of an instruction in a Python code object, as a frame; the text of a str.
 
-#ifndef JM_PYTHON_CODE_H
-#define JM_PYTHON_CODE_H
+#pragma once
 
 #include "base/client_memory.h"
 #include "host/types.h"
@@ -59,5 +58,3 @@ static inline Bool jm_python_find_str(const PythonLayout *layout, Addr object, S
 
 // Copy as UTF-8, cut to `size` bytes with the final zero.
 void jm_python_copy_str(const Str *str, HChar *to, UInt size);
-
-#endif

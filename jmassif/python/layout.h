@@ -4,8 +4,7 @@
 // its own offsets (_Py_DebugOffsets), which take precedence, and which alone tell those of free-threaded builds.
 // Offsets are in bytes, for 64-bit little-endian builds.
 
-#ifndef JM_PYTHON_LAYOUT_H
-#define JM_PYTHON_LAYOUT_H
+#pragma once
 
 #include "host/types.h"
 
@@ -64,5 +63,3 @@ Bool jm_python_apply_debug_offsets(PythonLayout *layout, Addr runtime);
 // Line of the instruction at byte offset `at`, from a table of `n` bytes; `first`, the code object's first line, if the
 // table has none. Reads only the table.
 UInt jm_python_line(LineTable kind, const UChar *table, SizeT n, Int first, Int at);
-
-#endif

@@ -4,8 +4,7 @@
 // the program's memory while it stands still; no program code runs and nothing is changed. As with frames (python.h)
 // every read is checked, and implausible data yields fewer objects.
 
-#ifndef JM_PYTHON_OBJECTS_H
-#define JM_PYTHON_OBJECTS_H
+#pragma once
 
 #include "host/types.h"
 
@@ -34,5 +33,3 @@ void jm_python_each_value(Addr container, UseObject use, void *context);
 
 // A value of a dictionary; 0 if the key is missing or it is no dictionary.
 Addr jm_python_item(Addr dict, const HChar *key);
-
-#endif

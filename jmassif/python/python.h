@@ -4,8 +4,7 @@
 // activation are in the interpreter's own structures, which are read from the program's memory at the allocation. Every
 // read is checked. Implausible data yields fewer frames, never a crash or a guess.
 
-#ifndef JM_PYTHON_H
-#define JM_PYTHON_H
+#pragma once
 
 #include "host/types.h"
 #include "python/layout.h"
@@ -45,5 +44,3 @@ static inline FrameId jm_python_frame(Addr key)
 }
 
 void jm_python_write_counters(void);
-
-#endif

@@ -2,8 +2,7 @@
 //
 // Requests from outside: from the program (jmassif.h, the wrappers, custom allocators) and from vgdb.
 
-#ifndef JM_CLIENT_H
-#define JM_CLIENT_H
+#pragma once
 
 #include "host/types.h"
 
@@ -12,5 +11,3 @@ Bool jm_client_handle_request(ThreadId tid, UWord *args, UWord *result);
 
 // A command of somebody who watches: help or snapshot, or the start of it.
 void jm_client_monitor(const HChar *command);
-
-#endif

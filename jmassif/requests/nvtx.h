@@ -4,8 +4,7 @@
 // the environment variable NVTX_INJECTION64_PATH names, and lets it put its functions into NVTX's tables. The preload
 // library is such a library. Ranges of a domain are prefixed with the domain's name.
 
-#ifndef JM_NVTX_H
-#define JM_NVTX_H
+#pragma once
 
 #include "host/types.h"
 
@@ -16,5 +15,3 @@ UWord jm_nvtx_call(ThreadId tid, UWord call, UWord domain, UWord form, UWord tex
 // Write the path of the preload library, which is mapped at `inside`, to the program's memory at `to`. False with
 // --nvtx=no, or if `size` is too small.
 Bool jm_nvtx_library_path(Addr inside, HChar *to, SizeT size);
-
-#endif

@@ -3,8 +3,7 @@
 // Call stacks as paths in a trie. A node is a frame in the context of its callers. Paths start at the outermost frame,
 // so common outer parts are stored once, and a whole stack is the id of its innermost node.
 
-#ifndef JM_STACK_H
-#define JM_STACK_H
+#pragma once
 
 #include "attribution/owner.h"
 #include "host/host.h"
@@ -44,5 +43,3 @@ void jm_stack_forget(void);
 
 // Number of stacks completed from a base, for the counters at the end of the run.
 ULong jm_stack_n_completed(void);
-
-#endif

@@ -4,8 +4,7 @@
 // of creation and are never reused, unlike the kernel's and the core's. A name is the one that the program has given to
 // the kernel (prctl, pthread_setname_np; Python does so since 3.14).
 
-#ifndef JM_THREAD_H
-#define JM_THREAD_H
+#pragma once
 
 #include "host/types.h"
 #include "symbols/symbol.h"
@@ -21,5 +20,3 @@ void jm_thread_after_fork_in_child(ThreadId tid);
 
 // Record names that changed. Call it before a snapshot.
 void jm_thread_hear_names(Bool sees_pages);
-
-#endif

@@ -4,8 +4,7 @@
 // address. The core has symbols too, but no public look-up by name, and it knows nothing of stripped files. Every read
 // is checked (client_memory.h).
 
-#ifndef JM_ELF_H
-#define JM_ELF_H
+#pragma once
 
 #include "host/types.h"
 
@@ -27,5 +26,3 @@ Addr jm_find_unwind_entry(Addr ip);
 
 // Drop the cached tables. Call when mappings change.
 void jm_elf_forget(void);
-
-#endif

@@ -5,8 +5,7 @@
 // count as resident memory of the library and of the process. They are unmodified file pages and come back at the next
 // access.
 
-#ifndef JM_LOOKED_AT_H
-#define JM_LOOKED_AT_H
+#pragma once
 
 #include "host/types.h"
 
@@ -15,5 +14,3 @@ void jm_looked_at(Addr start, Addr end);
 
 // Release the pages noted so far, except modified ones.
 void jm_looked_at_let_go(void);
-
-#endif

@@ -3,12 +3,9 @@
 // Checksums of the user's Python files. A reader shows a line's text only if the file it finds has the recorded one. So
 // it shows the text that ran, and never an unrelated file that a trace names.
 
-#ifndef JM_SOURCE_H
-#define JM_SOURCE_H
+#pragma once
 
 #include "host/types.h"
 
 // Write the file's checksum on the first call for `string`, the path's id in the trace; none of an unreadable file.
 void jm_source_seen(const HChar *path, UInt string);
-
-#endif

@@ -4,8 +4,7 @@
 // later. It yields one frame, or several where the compiler inlined calls. Unmapping a library drops its addresses, so
 // that another library at the same place gets frames of its own.
 
-#ifndef JM_SYMBOL_H
-#define JM_SYMBOL_H
+#pragma once
 
 #include "attribution/owner.h"
 #include "host/types.h"
@@ -72,5 +71,3 @@ void jm_symbol_forget(Addr start, SizeT bytes);
 
 // Handle unmapped memory. True if it held code, so addresses were forgotten.
 Bool jm_symbol_unmapped(Addr start, SizeT bytes);
-
-#endif

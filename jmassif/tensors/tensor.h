@@ -4,8 +4,7 @@
 // hands out. The segment was credited to the owner `cache` when it was allocated; a tensor inside it is a transfer out
 // of that account, and back when the tensor dies. So segments are always tensors plus cache, to the byte.
 
-#ifndef JM_TENSOR_H
-#define JM_TENSOR_H
+#pragma once
 
 #include "host/types.h"
 
@@ -41,5 +40,3 @@ void jm_torch_observe_roles(void);
 // Walks the objects at other snapshots, if walks have cost little of the run so far. Withdraws no role: an object may
 // get its role later.
 void jm_torch_observe_roles_in_passing(Bool in_full);
-
-#endif

@@ -3,8 +3,7 @@
 // Letters of the trace's records (docs/trace-format.md). A forked child's trace starts with copies of its parent's
 // definitions and block history: the `inherited` records.
 
-#ifndef JM_RECORDS_H
-#define JM_RECORDS_H
+#pragma once
 
 #define JM_RECORDS(X) /* name, letter, inherited */                                                                    \
     X(MANIFEST, 'm', True)                                                                                             \
@@ -53,5 +52,3 @@
 #define JM_RECORD_ENUM(name, letter, inherited) RECORD_##name = letter,
 typedef enum { JM_RECORDS(JM_RECORD_ENUM) } Record;
 #undef JM_RECORD_ENUM
-
-#endif

@@ -4,8 +4,7 @@
 // behind it. Write errors are handled there: these always succeed. Times are in the unit of --time-unit; sizes are in
 // bytes; names of strings are ids of jm_trace_string.
 
-#ifndef JM_TRACE_H
-#define JM_TRACE_H
+#pragma once
 
 #include "attribution/kind.h"
 #include "host/types.h"
@@ -95,5 +94,3 @@ void jm_trace_changed(const HChar *key, ULong count, ULong *last); // a counter,
     JM_TRACE_RECORD(OBJECT, "uxuup", time, address, bytes, jm_trace_string(soname), JM_TRACE_TEXT(file))
 #define jm_trace_object_end(time, address) JM_TRACE_RECORD(OBJECT_END, "ux", time, address)
 #define jm_trace_end(time, reason, code)   JM_TRACE_RECORD(END, "unu", time, JM_TRACE_TEXT(reason), code)
-
-#endif

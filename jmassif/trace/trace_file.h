@@ -5,8 +5,7 @@
 // the next records overwrite. If the file cannot be written (bad path, full disk), the recorder prints one message and
 // stops writing; the program goes on. At the start, without --keep-going=yes, it exits instead.
 
-#ifndef JM_TRACE_FILE_H
-#define JM_TRACE_FILE_H
+#pragma once
 
 #include "host/types.h"
 
@@ -42,5 +41,3 @@ UInt jm_trace_held_bytes(void);
 // before any other call of this interface.
 HChar *jm_trace_room(SizeT bytes);
 void jm_trace_written(const HChar *end);
-
-#endif

@@ -4,8 +4,7 @@
 // a stack machine that compute a location (section 2.5). Input is untrusted, since unwind tables are also written by
 // hand.
 
-#ifndef JM_DWARF_H
-#define JM_DWARF_H
+#pragma once
 
 #include "host/types.h"
 
@@ -54,5 +53,3 @@ typedef enum { EVALUATED, EVALUATION_FAILED, EVALUATION_LACKS_REGISTER } Evaluat
 
 // Evaluates an expression with `first`, unless NULL, on the stack. `*value` is valid only after EVALUATED.
 Evaluation jm_dwarf_evaluate(DwarfReader r, const Registers *registers, const Addr *first, Addr *value);
-
-#endif

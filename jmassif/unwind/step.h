@@ -4,8 +4,7 @@
 // registers saved in a signal frame, a table that only the core has, and guesses from the contents of the stack. Every
 // read is checked, so the stack may hold anything.
 
-#ifndef JM_UNWIND_STEP_H
-#define JM_UNWIND_STEP_H
+#pragma once
 
 #include "unwind/dwarf.h"
 
@@ -33,5 +32,3 @@ void jm_code_forget(void);
 
 // Moves the cursor to the caller. Unless AT_CALLER is returned, its registers and ip stay as they are.
 Step jm_unwind_step(Cursor *c);
-
-#endif

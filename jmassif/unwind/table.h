@@ -8,8 +8,7 @@
 // frame begins at an offset from the stack or frame pointer, and the return address and its frame pointer are in slots
 // at an offset from there, or still in their registers.
 
-#ifndef JM_UNWIND_TABLE_H
-#define JM_UNWIND_TABLE_H
+#pragma once
 
 #include "base/table.h"
 #include "unwind/dwarf.h"
@@ -92,5 +91,3 @@ Bool jm_unwind_rules_concern(Addr start, SizeT bytes);
 
 // Call after code was mapped: drops rules of type RULE_NO_TABLE, since a table may exist now.
 void jm_unwind_rules_object_mapped(void);
-
-#endif

@@ -2,8 +2,7 @@
 //
 // Unwinds a thread's stack.
 
-#ifndef JM_UNWIND_H
-#define JM_UNWIND_H
+#pragma once
 
 #include "host/host.h"
 
@@ -36,5 +35,3 @@ void jm_unwind_forget(void);
 // Call after a mapping was added, removed or reprotected; `is_code`: added as, or made, executable. True if earlier
 // stacks may contain addresses in it although it belonged to no file.
 Bool jm_unwind_mapping_changed(Addr start, SizeT bytes, Bool is_code);
-
-#endif

@@ -3,8 +3,7 @@
 // The directory of the files kept between runs. Their content is executed, so directory and files must belong to the
 // user and be writable by the user alone; otherwise they are not used, and one line says why.
 
-#ifndef JM_CACHE_DIRECTORY_H
-#define JM_CACHE_DIRECTORY_H
+#pragma once
 
 #include "host/valgrind/compat.h"
 
@@ -23,5 +22,3 @@ Bool jm_cache_remove(Int directory, const HChar *name);
 
 // Remove files, least recently used first, until their sum is at most `limit` bytes. The file `kept` stays.
 void jm_cache_directory_trim(Int directory, const HChar *kept, ULong limit);
-
-#endif

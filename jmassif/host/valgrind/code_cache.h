@@ -3,8 +3,7 @@
 // The translation cache, kept between runs. Half of a script's start is translation of library code that the previous
 // run has translated too: the same bytes at the same addresses.
 
-#ifndef JM_CODE_CACHE_H
-#define JM_CODE_CACHE_H
+#pragma once
 
 #include "host/valgrind/compat.h"
 
@@ -26,5 +25,3 @@ void jm_code_cache_before_exec(void);
 void jm_code_cache_after_fork_in_child(void);
 void jm_code_cache_stats(void);
 void jm_code_cache_end(void);
-
-#endif

@@ -2,8 +2,7 @@
 //
 // The file of translations: one per key (code_cache.h), in the cache's directory.
 
-#ifndef JM_CODE_FILE_H
-#define JM_CODE_FILE_H
+#pragma once
 
 #include "host/valgrind/compat.h"
 
@@ -41,5 +40,3 @@ void jm_code_file_close(void);
 void jm_code_file_after_fork_in_child(void);
 
 void jm_code_file_stats(void);
-
-#endif

@@ -3,8 +3,7 @@
 // Valgrind's headers. Only this file includes pub_tool_*.h, so differences between Valgrind releases are handled in one
 // place (configure probes them; see configure.ac).
 
-#ifndef JM_COMPAT_H
-#define JM_COMPAT_H
+#pragma once
 
 #include "pub_tool_basics.h"
 #include "pub_tool_vki.h"
@@ -60,5 +59,3 @@ extern UInt VG_(clo_vgdb);
 // --sim-hints, one bit per hint; lax-ioctls is the first.
 extern UInt VG_(clo_sim_hints);
 #define JM_LAX_IOCTLS 1u
-
-#endif

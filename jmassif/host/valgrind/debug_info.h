@@ -2,8 +2,7 @@
 //
 // Control of the debug information that the core reads from object files.
 
-#ifndef JM_DEBUG_INFO_H
-#define JM_DEBUG_INFO_H
+#pragma once
 
 #include "host/valgrind/compat.h"
 
@@ -19,5 +18,3 @@ void jm_debug_info_read_loader(Addr first_instruction);
 // library are skipped in between.
 void jm_debug_info_reading(const DebugInfo *object);
 void jm_debug_info_after_map(void);
-
-#endif

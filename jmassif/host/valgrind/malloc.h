@@ -2,8 +2,7 @@
 //
 // The replacement of malloc, new, free and their variants.
 
-#ifndef JM_MALLOC_H
-#define JM_MALLOC_H
+#pragma once
 
 #include "host/valgrind/compat.h"
 
@@ -15,5 +14,3 @@ void jm_malloc_init(void);
 void *jm_malloc_calloc(ThreadId tid, SizeT n, SizeT each);
 void *jm_malloc_pvalloc(ThreadId tid, SizeT bytes);
 void *jm_malloc_new(ThreadId tid, SizeT bytes, SizeT align);
-
-#endif

@@ -3,8 +3,7 @@
 // Translation of the program's code: its cost in time and memory, and what is added to superblocks. Most of a script's
 // start is translation: `import torch` has 330,000 superblocks, and runs most of them a few times.
 
-#ifndef JM_TRANSLATION_H
-#define JM_TRANSLATION_H
+#pragma once
 
 #include "host/valgrind/compat.h"
 
@@ -38,5 +37,3 @@ Bool jm_tool_request(ThreadId tid, UWord *args, UWord *result);
 // indirect jump: 124 million times in the second run of `import torch`, a tenth of its time. Half of the jumps lead to
 // the same target as the first time.
 void jm_indirect_foresee(IRSB *block);
-
-#endif
