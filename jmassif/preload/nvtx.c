@@ -27,22 +27,19 @@ static UWord tell(UWord call, UWord domain, UWord form, UWord argument)
 #define CALL_WITH_TEXT(type, name, call)                                                                               \
     CALL(type, name##_attributes, (const void *attributes), call, 0, JM_NVTX_ATTRIBUTES, (UWord)attributes)            \
     CALL(type, name##_bytes, (const char *text), call, 0, JM_NVTX_BYTES, (UWord)text)                                  \
-    CALL(type, name##_wide, (const void *text), call, 0, JM_NVTX_WIDE, (UWord)text)                                    \
     CALL(type, name##_in_domain, (UWord domain, const void *attributes), call, domain, JM_NVTX_ATTRIBUTES,             \
          (UWord)attributes)
 
 CALL_WITH_TEXT(void, mark, JM_NVTX_MARK)
 CALL_WITH_TEXT(int, push, JM_NVTX_PUSH)
 CALL_WITH_TEXT(uint64_t, start, JM_NVTX_START)
+CALL(int, push_wide, (const void *text), JM_NVTX_PUSH, 0, JM_NVTX_BYTES, 0 * (UWord)text) // keeps pops in step
 CALL(int, pop, (void), JM_NVTX_POP, 0, 0, 0)
 CALL(int, pop_in_domain, (UWord domain), JM_NVTX_POP, domain, 0, 0)
 CALL(void, end, (uint64_t range), JM_NVTX_END, 0, 0, range)
 CALL(void, end_in_domain, (UWord domain, uint64_t range), JM_NVTX_END, 0, 0, range)
 CALL(UWord, create_domain, (const char *name), JM_NVTX_CREATE_DOMAIN, 0, JM_NVTX_BYTES, (UWord)name)
-CALL(UWord, create_domain_wide, (const void *name), JM_NVTX_CREATE_DOMAIN, 0, JM_NVTX_WIDE, (UWord)name)
 CALL(UWord, register_string, (UWord domain, const char *text), JM_NVTX_REGISTER_STRING, domain, JM_NVTX_BYTES,
-     (UWord)text)
-CALL(UWord, register_string_wide, (UWord domain, const void *text), JM_NVTX_REGISTER_STRING, domain, JM_NVTX_WIDE,
      (UWord)text)
 
 // ---- NVTX's tables -------------------------------------------------------------------------------------------
@@ -63,13 +60,12 @@ struct slot {
     Function function;
 };
 
+// Functions of texts of wchar_t are left to NVTX, which then does nothing.
 static const struct slot slots[] = {
     {MODULE_CORE, 1, (Function)mark_attributes},
     {MODULE_CORE, 2, (Function)mark_bytes},
-    {MODULE_CORE, 3, (Function)mark_wide},
     {MODULE_CORE, 4, (Function)start_attributes},
     {MODULE_CORE, 5, (Function)start_bytes},
-    {MODULE_CORE, 6, (Function)start_wide},
     {MODULE_CORE, 7, (Function)end},
     {MODULE_CORE, 8, (Function)push_attributes},
     {MODULE_CORE, 9, (Function)push_bytes},
@@ -81,9 +77,7 @@ static const struct slot slots[] = {
     {MODULE_CORE2, 4, (Function)push_in_domain},
     {MODULE_CORE2, 5, (Function)pop_in_domain},
     {MODULE_CORE2, 10, (Function)register_string},
-    {MODULE_CORE2, 11, (Function)register_string_wide},
     {MODULE_CORE2, 12, (Function)create_domain},
-    {MODULE_CORE2, 13, (Function)create_domain_wide},
 };
 
 int InitializeInjectionNvtx2(const void *(*get_table)(uint32_t id));

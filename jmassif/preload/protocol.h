@@ -36,7 +36,7 @@ enum {
 };
 
 // Forms of a text.
-enum { JM_NVTX_ATTRIBUTES, JM_NVTX_BYTES, JM_NVTX_WIDE };
+enum { JM_NVTX_ATTRIBUTES, JM_NVTX_BYTES };
 
 #define JM_MAX_QUERIES 2
 

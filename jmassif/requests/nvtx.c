@@ -16,29 +16,6 @@
 #define MAX_TEXT    1024
 #define MAX_DOMAINS 1024
 
-// ---- texts ---------------------------------------------------------------------------------------------------
-
-// wchar_t has 32 bits on Linux.
-static Bool read_wide(Addr from, HChar *to)
-{
-    SizeT used = 0;
-    UInt c;
-    for (;; from += sizeof c) {
-        if (!jm_read_uint(from, &c))
-            return False;
-        if (c == 0 || used + JM_UTF8_BYTES + 1 > MAX_TEXT)
-            break;
-        used += jm_text_put_utf8(to + used, c);
-    }
-    to[used] = 0;
-    return True;
-}
-
-static Bool read_text(UWord form, Addr address, HChar *to)
-{
-    return form == JM_NVTX_WIDE ? read_wide(address, to) : jm_read_string(address, to, MAX_TEXT);
-}
-
 // ---- domains -------------------------------------------------------------------------------------------------
 
 static HChar *domain_names[MAX_DOMAINS + 1]; // by handle; 0 is the default domain, which has no name
@@ -69,7 +46,7 @@ static const HChar *in_domain(UWord domain, const HChar *text)
 
 // nvtxEventAttributes_t (nvToolsExt.h): the message's type is at 32 and the message at 40 in all versions.
 enum { MESSAGE_TYPE = 32, MESSAGE = 40 };
-enum { MESSAGE_ASCII = 1, MESSAGE_UNICODE = 2, MESSAGE_REGISTERED = 3 };
+enum { MESSAGE_ASCII = 1, MESSAGE_REGISTERED = 3 }; // 2: of wchar_t, which no program on Linux uses
 
 // Find the name of an event's region. A registered string is such a name already; other texts are read.
 static RegionName event_name(UWord domain, UWord form, Addr argument)
@@ -82,10 +59,9 @@ static RegionName event_name(UWord domain, UWord form, Addr argument)
         is_known = jm_read_uint(argument + MESSAGE_TYPE, &type) && jm_read_word(argument + MESSAGE, &message);
         if (is_known && type == MESSAGE_REGISTERED && jm_region_is_name(message))
             return (RegionName)message;
-        is_known = is_known && (type == MESSAGE_ASCII || type == MESSAGE_UNICODE) &&
-                   read_text(type == MESSAGE_UNICODE ? JM_NVTX_WIDE : JM_NVTX_BYTES, message, text);
+        is_known = is_known && type == MESSAGE_ASCII && jm_read_string(message, text, MAX_TEXT);
     } else {
-        is_known = read_text(form, argument, text);
+        is_known = jm_read_string(argument, text, MAX_TEXT);
     }
     return jm_region_name(in_domain(domain, is_known ? text : "(no message)"));
 }
@@ -138,9 +114,9 @@ UWord jm_nvtx_call(ThreadId tid, UWord call, UWord domain, UWord form, UWord arg
         end_range(argument);
         return 0;
     case JM_NVTX_CREATE_DOMAIN:
-        return read_text(form, argument, text) ? domain_handle(text) : 0;
+        return jm_read_string(argument, text, MAX_TEXT) ? domain_handle(text) : 0;
     case JM_NVTX_REGISTER_STRING:
-        return read_text(form, argument, text) ? jm_region_name(in_domain(domain, text)) : 0;
+        return jm_read_string(argument, text, MAX_TEXT) ? jm_region_name(in_domain(domain, text)) : 0;
     default:
         return 0;
     }

@@ -32,12 +32,13 @@ static nvtxEventAttributes_t event(void)
 int main(int argc, char **argv)
 {
     nvtxRangePushA("outer");
-    int level = nvtxRangePushW(L"gr\u00f6\u00dfer \U0001f9e0");
+    int level = nvtxRangePushA("gr\u00f6\u00dfer \U0001f9e0");
     void *kept = malloc(1 * MIB);
     free(malloc(2 * MIB));
+    nvtxRangePushW(L"no text that is read, but a range");
+    nvtxRangePop();
     nvtxRangePop();
     nvtxMarkA("bytes");
-    nvtxMarkW(L"wide");
 
     nvtxDomainHandle_t domain = nvtxDomainCreateA("lib");
     nvtxEventAttributes_t attributes = event();
@@ -48,8 +49,8 @@ int main(int argc, char **argv)
     free(kept);
     nvtxDomainRangePop(domain);
     nvtxDomainMarkEx(domain, &attributes);
-    attributes.messageType = NVTX_MESSAGE_TYPE_UNICODE;
-    attributes.message.unicode = L"by attributes";
+    attributes.messageType = NVTX_MESSAGE_TYPE_ASCII;
+    attributes.message.ascii = "by attributes";
     nvtxRangeId_t range = nvtxDomainRangeStartEx(domain, &attributes);
     nvtxDomainRangeEnd(domain, range);
     attributes.messageType = NVTX_MESSAGE_UNKNOWN;
