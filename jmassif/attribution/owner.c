@@ -122,21 +122,6 @@ static void add_named_by_code(void)
     rank(JM_OWNER_UNKNOWN);
 }
 
-// True if one of the globs ("a*|b?") matches the text.
-static Bool matches_any(const HChar *globs, const HChar *text)
-{
-    while (*globs) {
-        // Most globs begin with another letter.
-        if ((*globs == *text || strchr("*?\\", *globs)) && jm_text_fits(globs, '|', text))
-            return True;
-        while (*globs && *globs != '|')
-            globs++;
-        if (*globs == '|')
-            globs++;
-    }
-    return False;
-}
-
 // Trace records and reports have limited room for a name.
 #define MAX_NAME 64
 
@@ -150,21 +135,9 @@ static Bool is_name(const HChar *s)
     return True;
 }
 
-#define MAX_GLOB 255
-
-static Bool has_long_glob(const HChar *globs)
-{
-    UInt n = 0;
-    for (; *globs && n <= MAX_GLOB; globs++)
-        n = *globs == '|' ? 0 : n + 1;
-    return n > MAX_GLOB;
-}
-
-// Appends a rule for frames. Returns NULL, or an error message, as all that follow.
+// Appends a rule for frames. Returns NULL: no error message, which all that follow may return.
 static const HChar *add(RuleList list, const HChar *objects, const HChar *functions, Rule rule)
 {
-    if (has_long_glob(objects) || has_long_glob(functions))
-        return "a pattern is too long; 255 characters are the most, and | joins several";
     rule.is_python = strncmp(objects, "py:", 3) == 0;
     rule.objects = keep_word(objects + (rule.is_python ? 3 : 0));
     rule.functions = keep_word(functions);
@@ -338,9 +311,9 @@ static Bool is_for(const Rule *rule, const NamedFrame *frame)
     if (rule->is_python != (frame->type == 'p'))
         return False;
     const HChar *object = frame->object ? frame->object : "";
-    return (matches_any(rule->objects, object) ||
-            (!rule->is_python && frame->soname && matches_any(rule->objects, frame->soname))) &&
-           matches_any(rule->functions, frame->function ? frame->function : "");
+    return (jm_text_fits_any(rule->objects, object) ||
+            (!rule->is_python && frame->soname && jm_text_fits_any(rule->objects, frame->soname))) &&
+           jm_text_fits_any(rule->functions, frame->function ? frame->function : "");
 }
 
 // Returns the number of the first rule, from `number` on, that is for the frame; -1 if there is none.

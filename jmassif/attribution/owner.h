@@ -11,7 +11,6 @@
 #pragma once
 
 #include "attribution/kind.h"
-#include "host/types.h"
 
 // Owners that C code names. All others come from rules only and have the ids that follow.
 #define JM_OWNERS(X)                                                                                                   \
@@ -35,13 +34,12 @@ void jm_owner_init(const HChar *extra_rules_file);
 // A frame has an owner of host memory, of device memory, and of memory that the driver commits below the API.
 typedef enum { OWNS_HOST, OWNS_DEVICE, OWNS_DRIVER, N_OWNED } Owned;
 
-// Training roles of tensors (parameter, gradient, …), from rules of the same kind. Unlike with owners, the first *rule*
-// to match any frame of the stack decides, not the first frame: a copy to the device is an input, but a parameter if
-// Module.to requested it.
+// Training roles of tensors (parameter, gradient, …). Unlike with owners, the first *rule* to match any frame of the
+// stack decides, not the first frame: a copy to the device is an input, but a parameter if Module.to requested it.
 typedef UShort RoleId; // rank of the rule, the lowest of a stack decides; 0: no rule
 
 const HChar *jm_role_name(RoleId role); // "other" for 0
-Bool jm_role_is_survivors(RoleId role); // only memory that outlives the rule's frames has the role (pending.h)
+Bool jm_role_is_survivors(RoleId role); // only memory that outlives the rule's frames has the role
 
 // The kind of code that a frame runs, for overrides.
 typedef enum {

@@ -12,27 +12,6 @@ Options jm_options;
 
 static UInt no_python;
 
-// Functions that allocate for their callers, by massif's names for them. Those of the preload library are always
-// skipped.
-static const HChar *const default_alloc_fns[] = {
-    "malloc",
-    "calloc",
-    "realloc",
-    "memalign",
-    "posix_memalign",
-    "aligned_alloc",
-    "valloc",
-    "reallocarray",
-    "operator new(unsigned long)",
-    "operator new[](unsigned long)",
-    "operator new(unsigned long, std::nothrow_t const&)",
-    "operator new[](unsigned long, std::nothrow_t const&)",
-    "operator new(unsigned long, std::align_val_t)",
-    "operator new[](unsigned long, std::align_val_t)",
-    "operator new(unsigned long, std::align_val_t, std::nothrow_t const&)",
-    "operator new[](unsigned long, std::align_val_t, std::nothrow_t const&)",
-    NULL};
-
 void jm_usage_error(const HChar *format, ...)
 {
     HChar text[1024];
@@ -67,8 +46,6 @@ void jm_options_init(void)
     jm_options.code_cache_bytes = 256 << 20;
     jm_options.alloc_fns = jm_array_new("jm.options", sizeof(HChar *));
     jm_options.ignore_fns = jm_array_new("jm.options", sizeof(HChar *));
-    for (UInt i = 0; default_alloc_fns[i]; i++)
-        add_name(jm_options.alloc_fns, default_alloc_fns[i]);
 }
 
 // ---- values --------------------------------------------------------------------------------------------------
@@ -80,7 +57,7 @@ typedef struct {
     OptionType type;
     void *value;
     Int least, most;       // of numbers
-    const HChar *words[4]; // of a choice, whose value is the position
+    const HChar *words[4]; // of a choice; its value is the position
 } Option;
 
 static const Option all_options[] = {

@@ -5,7 +5,6 @@
 #pragma once
 
 #include "base/array.h"
-#include "host/types.h"
 
 typedef enum { TIME_INSTRUCTIONS, TIME_MS, TIME_BYTES } TimeUnit;
 typedef enum { MEMORY_AUTO, MEMORY_UNIFIED, MEMORY_DISCRETE } MemoryModel;

@@ -4,7 +4,6 @@
 
 #include "base/text.h"
 #include "base/kernel.h"
-#include "host/host.h"
 
 #include <fcntl.h>
 
@@ -128,27 +127,14 @@ UInt jm_format(HChar *to, SizeT size, const HChar *format, ...)
     return n;
 }
 
-static void print_list(HostOutput kind, const HChar *format, va_list arguments)
+void jm_print(HostOutput kind, const HChar *format, ...)
 {
     HChar text[4096];
+    va_list arguments;
+    va_start(arguments, format);
     jm_format_list(text, sizeof text, format, arguments);
+    va_end(arguments);
     host_print(kind, text);
-}
-
-void jm_message(const HChar *format, ...)
-{
-    va_list arguments;
-    va_start(arguments, format);
-    print_list(HOST_WARNING, format, arguments);
-    va_end(arguments);
-}
-
-void jm_note(const HChar *format, ...)
-{
-    va_list arguments;
-    va_start(arguments, format);
-    print_list(HOST_NOTE, format, arguments);
-    va_end(arguments);
 }
 
 // ---- files ---------------------------------------------------------------------------------------------------
@@ -248,15 +234,18 @@ Bool jm_text_fits(const HChar *pattern, HChar stop, const HChar *text)
     return !*pattern || *pattern == stop;
 }
 
-Bool jm_text_matches(const HChar *glob, const HChar *text)
+Bool jm_text_fits_any(const HChar *globs, const HChar *text)
 {
-    static const HChar digit[] = "[0-9]";
-    const HChar *bracket = strstr(glob, digit);
-    if (!bracket)
-        return jm_text_fits(glob, 0, text);
-    SizeT n = bracket - glob;
-    return strncmp(glob, text, n) == 0 && jm_text_is_digit(text[n]) &&
-           jm_text_fits(bracket + sizeof digit - 1, 0, text + n + 1);
+    while (*globs) {
+        // Most globs begin with another letter.
+        if ((*globs == *text || strchr("*?\\", *globs)) && jm_text_fits(globs, '|', text))
+            return True;
+        while (*globs && *globs != '|')
+            globs++;
+        if (*globs == '|')
+            globs++;
+    }
+    return False;
 }
 
 UInt jm_text_put_utf8(HChar *to, UInt code_point)

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "base/libc.h"
+#include "host/host.h"
 
 #define jm_text_equal(a, b) (strcmp(a, b) == 0)
 
@@ -35,8 +36,9 @@ UInt jm_format(HChar *to, SizeT size, const HChar *format, ...) __attribute__((f
 UInt jm_format_list(HChar *to, SizeT size, const HChar *format, va_list arguments);
 
 // Print a line for the user, by jm_format. A note is silent with -q.
-void jm_message(const HChar *format, ...) __attribute__((format(printf, 1, 2)));
-void jm_note(const HChar *format, ...) __attribute__((format(printf, 1, 2)));
+void jm_print(HostOutput kind, const HChar *format, ...) __attribute__((format(printf, 2, 3)));
+#define jm_message(...) jm_print(HOST_WARNING, __VA_ARGS__)
+#define jm_note(...)    jm_print(HOST_NOTE, __VA_ARGS__)
 
 // Read a file into a string, cut at `max_bytes`; NULL if it cannot be read. The caller frees it with host_free. Works
 // for files of /proc, which have no size.
@@ -50,8 +52,10 @@ Bool jm_text_each_line(const HChar *path, void (*each)(const HChar *line, void *
 // at most the product of their lengths as time. The pattern ends at its NUL or before the first `stop`.
 Bool jm_text_fits(const HChar *pattern, HChar stop, const HChar *text);
 
-// Return whether a glob matches: *, ? and at most one [0-9]. Before the [0-9] wildcards are not allowed.
-Bool jm_text_matches(const HChar *glob, const HChar *text);
+#define jm_text_matches(glob, text) jm_text_fits(glob, 0, text)
+
+// Return whether one of the patterns ("a*|b?") matches.
+Bool jm_text_fits_any(const HChar *patterns, const HChar *text);
 
 // Write a code point as UTF-8 and return its length: 1 to 4 bytes, 0 above U+10FFFF.
 #define JM_UTF8_BYTES 4

@@ -40,13 +40,7 @@ typedef struct {
     DriverCall call;
 } Pending;
 
-static void forget_pending(ThreadId tid, void *record, ThreadEnd how)
-{
-    if (*(Pending **)record)
-        host_free(*(Pending **)record);
-}
-
-static PerThread pending = JM_PER_THREAD("jm.driver", Pending *, forget_pending);
+static PerThread pending = JM_PER_THREAD("jm.driver", Pending *, jm_per_thread_free);
 
 // NULL before the thread's first call on a device.
 static inline Pending *pending_of(ThreadId tid)
@@ -74,7 +68,8 @@ static const Device devices[] = {
     {"/dev/nvgpu/*/tsg", FILE_GPU_TSG},
     {"/dev/nvgpu/*/channel", FILE_GPU_CHANNEL},
     {"/dev/nvidiactl", FILE_RM_CONTROL},
-    {"/dev/nvidia[0-9]*", FILE_RM_DEVICE},
+    {"/dev/nvidia?", FILE_RM_DEVICE},
+    {"/dev/nvidia1?", FILE_RM_DEVICE},
     {"/dev/nvidia-uvm", FILE_UVM},
 };
 
@@ -231,12 +226,6 @@ static void after_ioctl(ThreadId tid, DriverCall *call, Long result)
         decoders[call->file->type].after(tid, call, result);
 }
 
-static void mapped(ThreadId tid, DriverFile *file, Addr start_address, ULong bytes)
-{
-    DriverMemory *memory = file->type == FILE_BUFFER ? file->memory : jm_rm_attached(file);
-    jm_driver_map_add(tid, own, start_address, bytes, file, memory);
-}
-
 Bool jm_driver_is_mapping(ThreadId tid)
 {
     const Pending *p = pending_of(tid);
@@ -298,21 +287,18 @@ static void after_other(ThreadId tid, UInt number, const UWord *args, UWord resu
     }
 }
 
-// Ends a pending call as failed when its thread makes another call first: a signal's handler runs, and the interrupted
-// call, which has had no effect, is made again.
-static void interrupted(ThreadId tid)
+static void end_pending(ThreadId tid, Pending *p, const UWord *args, Long result)
 {
-    Pending *p = pending_of(tid);
-    if (!p || !p->is_active)
-        return;
     p->is_active = False;
-    Long failure = -EINTR;
     if (p->number == __NR_close) {
-        after_close(tid, p->fd, p->file, failure);
+        after_close(tid, p->fd, p->file, result);
         return;
     }
     if (p->number == __NR_ioctl)
-        after_ioctl(tid, &p->call, failure);
+        after_ioctl(tid, &p->call, result);
+    else if (!jm_is_error(result))
+        jm_driver_map_add(tid, own, result, HOST_PAGE_UP(args[1]), p->file,
+                          p->file->type == FILE_BUFFER ? p->file->memory : jm_rm_attached(p->file));
     jm_driver_file_release(tid, p->file);
 }
 
@@ -320,7 +306,10 @@ void jm_driver_before_syscall(ThreadId tid, UInt number, const UWord *args)
 {
     if (!jm_options.driver)
         return;
-    interrupted(tid);
+    // A signal's handler runs: the interrupted call, which has had no effect, is made again.
+    Pending *p = pending_of(tid);
+    if (p && p->is_active)
+        end_pending(tid, p, NULL, -EINTR);
     if (!jm_driver_n_fds)
         return;
     DriverFile *file;
@@ -351,16 +340,7 @@ void jm_driver_after_syscall(ThreadId tid, UInt number, const UWord *args, Long 
         return;
     Pending *p = pending_of(tid);
     if (p && p->is_active && p->number == number) {
-        p->is_active = False;
-        if (number == __NR_close) {
-            after_close(tid, args[0], p->file, result);
-            return;
-        }
-        if (number == __NR_ioctl)
-            after_ioctl(tid, &p->call, result);
-        else if (number == __NR_mmap && !jm_is_error(result))
-            mapped(tid, p->file, result, HOST_PAGE_UP(args[1]));
-        jm_driver_file_release(tid, p->file);
+        end_pending(tid, p, args, result);
         return;
     }
     if (jm_is_error(result))

@@ -4,6 +4,7 @@
 // program runs in a container.
 
 #include "machine/manifest.h"
+#include "base/array.h"
 #include "base/clock.h"
 #include "base/kernel.h"
 #include "base/libc.h"
@@ -71,10 +72,10 @@ static void write_l4t(void)
 }
 
 // Packages that identify the software stack: globs over dpkg's package names.
-static const HChar *const packages[] = {"nvidia-jetpack", "nvidia-l4t-core",   "nvidia-l4t-cuda", "cuda-cudart-[0-9]*",
-                                        "cuda-runtime-*", "cuda-toolkit-*",    "libcudnn[0-9]*",  "libnvinfer[0-9]*",
-                                        "tensorrt",       "libcublas*",        "python3-torch*",  "libtorch*",
-                                        "python3-numpy",  "python3.*-minimal", "libc6",           NULL};
+static const HChar packages[] =
+    "nvidia-jetpack|nvidia-l4t-core|nvidia-l4t-cuda|cuda-cudart-*|cuda-runtime-*|"
+    "cuda-toolkit-*|libcudnn?|libcudnn?-cuda-*|libnvinfer?|libnvinfer1?|tensorrt|libcublas*|"
+    "python3-torch*|libtorch*|python3-numpy|python3.*-minimal|libc6";
 
 typedef struct {
     HChar name[128];
@@ -87,11 +88,9 @@ static void dpkg_line(const HChar *line, void *context)
     DpkgEntry *entry = context;
     if (strncmp(line, "Package: ", 9) == 0) {
         jm_text_cut(entry->name, line + 9, sizeof entry->name);
-        entry->is_wanted = entry->is_installed = False;
-        for (UInt i = 0; packages[i]; i++)
-            entry->is_wanted |= jm_text_matches(packages[i], entry->name);
-        if (strstr(entry->name, "-dev") || strstr(entry->name, "-doc") || strstr(entry->name, "-test"))
-            entry->is_wanted = False;
+        entry->is_wanted = jm_text_fits_any(packages, entry->name) && !strstr(entry->name, "-dev") &&
+                           !strstr(entry->name, "-doc") && !strstr(entry->name, "-test");
+        entry->is_installed = False;
     } else if (strncmp(line, "Status: ", 8) == 0) {
         entry->is_installed = strstr(line, " installed") != NULL;
     } else if (strncmp(line, "Version: ", 9) == 0 && entry->is_wanted && entry->is_installed) {
@@ -113,46 +112,40 @@ static Bool is_name(const HChar *text, SizeT n)
     return n > 0 && n <= MOST_NAME;
 }
 
-// Environment variables written so far. The limit keeps programs that ask for ever new names from filling the trace.
+// Environment variables written so far, as hashes; a value of 0: unset. The limit keeps programs that ask for ever new
+// names from filling the trace.
 #define MOST_VARIABLES 256
 
-static struct {
-    HChar name[MOST_NAME + 1];
-    ULong hash; // hash of the value; 0 if unset
-} variables[MOST_VARIABLES];
-static UInt n_variables;
+typedef struct {
+    ULong key, value;
+} Variable;
+static Array variables = JM_ARRAY("jm.manifest", Variable);
 
 static void write_variable(const HChar *name, SizeT n, const HChar *value)
 {
     if (!is_name(name, n))
         return;
+    HChar key[MOST_NAME + 8] = "env.";
+    strncpy(key + strlen(key), name, n);
+    const Variable wanted = {jm_trace_text_hash(key), 0};
+    Variable *known = jm_array_find(&variables, &wanted, sizeof wanted.key);
+    if (!known && jm_array_n(&variables) == MOST_VARIABLES)
+        return;
+    if (!known)
+        known = jm_array_at(&variables, jm_array_add(&variables, &wanted));
     const ULong hash = value ? jm_trace_text_hash(value) : 0;
-    UInt i = 0;
-    while (i < n_variables && !(strncmp(variables[i].name, name, n) == 0 && !variables[i].name[n]))
-        i++;
-    if (i == MOST_VARIABLES)
-        return;
-    if (i == n_variables) {
-        strncpy(variables[i].name, name, n);
-        n_variables++;
-    }
-    if (variables[i].hash == hash)
-        return;
-    variables[i].hash = hash;
-    HChar key[MOST_NAME + 8];
-    jm_format(key, sizeof key, "env.%s", variables[i].name);
-    jm_trace_manifest(key, value ? value : "");
+    if (known->value != hash)
+        jm_trace_manifest(key, value ? value : "");
+    known->value = hash;
 }
 
 static void write_environment(void)
 {
-    static const HChar *const prefixes[] = {"CUDA_",         "PYTORCH_",         "CUDNN_", "CUBLAS_",
-                                            "PYTHONMALLOC=", "OMP_NUM_THREADS=", NULL};
+    static const HChar wanted[] = "CUDA_*|PYTORCH_*|CUDNN_*|CUBLAS_*|PYTHONMALLOC=*|OMP_NUM_THREADS=*";
     for (HChar **e = host_program_environment(); e && *e; e++) {
         const HChar *equals = strchr(*e, '=');
-        for (UInt i = 0; equals && prefixes[i]; i++)
-            if (strncmp(*e, prefixes[i], strlen(prefixes[i])) == 0)
-                write_variable(*e, equals - *e, equals + 1);
+        if (equals && jm_text_fits_any(wanted, *e))
+            write_variable(*e, equals - *e, equals + 1);
     }
 }
 

@@ -64,29 +64,17 @@ static UInt holder_of(AccountId account, Bool is_object)
     return *slot;
 }
 
-static Bool begins_with(const HChar *text, const HChar *prefix)
-{
-    return strncmp(text, prefix, strlen(prefix)) == 0;
-}
-
 // Shared memory: it has a name in a file system, but is on no disk.
 static Bool is_shared_memory(const HChar *path)
 {
-    return begins_with(path, "/dev/shm/") || begins_with(path, "/dev/hugepages/") || begins_with(path, "/memfd:") ||
-           begins_with(path, "/SYSV");
+    return jm_text_fits_any("/dev/shm/*|/dev/hugepages/*|/memfd:*|/SYSV*", path);
 }
 
 // A buffer shared through a descriptor has a name without a directory.
 Bool jm_mappings_is_device(const HChar *path)
 {
-    return (begins_with(path, "/dev/") && !is_shared_memory(path) && !jm_text_equal(path, "/dev/zero")) ||
-           begins_with(path, "/dmabuf") || begins_with(path, "anon_inode:") || begins_with(path, "/anon_inode:");
-}
-
-static Bool is_library(const HChar *path)
-{
-    const HChar *name = jm_text_file_name(path);
-    return jm_text_fits("*.so", 0, name) || jm_text_fits("*.so.*", 0, name);
+    return (jm_text_fits("/dev/*", 0, path) && !is_shared_memory(path) && !jm_text_equal(path, "/dev/zero")) ||
+           jm_text_fits_any("/dmabuf*|anon_inode:*|/anon_inode:*", path);
 }
 
 // Returns the holder of the mapping; 0 if it is not counted.
@@ -111,7 +99,7 @@ static UInt holder_of_mapping(const Mapping *mapping, ThreadId tid)
             return holder_of(jm_account_owned(0, KIND_ANON, JM_OWNER_APP), False);
         return holder_of(jm_account(node, KIND_ANON), False);
     }
-    Bool is_object = !has_started || is_library(path);
+    Bool is_object = !has_started || jm_text_fits_any("*.so|*.so.*", jm_text_file_name(path));
     node = jm_stack_push_mapped(node, path, is_object);
     return holder_of(jm_account(node, is_shared_memory(path) ? KIND_ANON : KIND_FILE), is_object);
 }

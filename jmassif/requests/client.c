@@ -28,27 +28,18 @@
 
 // ---- monitor commands ----------------------------------------------------------------------
 
-__attribute__((format(printf, 1, 2))) static void print(const HChar *format, ...)
-{
-    HChar text[MAX_TEXT];
-    va_list arguments;
-    va_start(arguments, format);
-    jm_format_list(text, sizeof text, format, arguments);
-    va_end(arguments);
-    host_print(HOST_MONITOR, text);
-}
-
 void jm_client_monitor(const HChar *command)
 {
     if (*command == 's')
         jm_snapshot_take(SNAPSHOT_REQUEST);
     const HChar *path = jm_trace_path(); // the snapshot has created a forked child's trace
     if (!path)
-        print("the trace cannot be written\n");
+        jm_print(HOST_MONITOR, "the trace cannot be written\n");
     else if (*command == 's')
-        print("snapshot written to %s\n", path);
+        jm_print(HOST_MONITOR, "snapshot written to %s\n", path);
     else
-        print("jmassif monitor commands:\n  snapshot  take a snapshot now and flush the trace (%s)\n", path);
+        jm_print(HOST_MONITOR, "jmassif monitor commands:\n  snapshot  take a snapshot now and flush the trace (%s)\n",
+                 path);
 }
 
 // ---- requests ------------------------------------------------------------------------------------------------
@@ -99,18 +90,6 @@ static void read_usage(ThreadId tid, UWord array)
     }
 }
 
-// Requests of the program's own tensor allocator.
-static Bool tensor_request(ThreadId tid, const UWord *args)
-{
-    if (args[0] == JMASSIF_REQUEST_TENSOR)
-        jm_tensor_handed_out_by_program(tid, args[1], args[2]);
-    else if (args[0] == JMASSIF_REQUEST_TENSOR_FREED)
-        jm_tensor_taken_back(tid, args[1]);
-    else
-        return False;
-    return True;
-}
-
 Bool jm_client_handle_request(ThreadId tid, UWord *args, UWord *result)
 {
     *result = 0;
@@ -132,6 +111,12 @@ Bool jm_client_handle_request(ThreadId tid, UWord *args, UWord *result)
     case JMASSIF_REQUEST_REGION_END:
         jm_region_end_named(tid, jm_region_name(request_text(args[1])));
         return True;
+    case JMASSIF_REQUEST_TENSOR:
+        jm_tensor_handed_out_by_program(tid, args[1], args[2]);
+        return True;
+    case JMASSIF_REQUEST_TENSOR_FREED:
+        jm_tensor_taken_back(tid, args[1]);
+        return True;
     case JM_REQ_EXIT:
         host_exit_called();
         return True;
@@ -145,6 +130,6 @@ Bool jm_client_handle_request(ThreadId tid, UWord *args, UWord *result)
         *result = host_is_writable(args[2], args[3]) && jm_nvtx_library_path(args[1], (HChar *)args[2], args[3]);
         return True;
     default:
-        return tensor_request(tid, args) || jm_cuda_handle_request(tid, args, result);
+        return jm_cuda_handle_request(tid, args, result);
     }
 }

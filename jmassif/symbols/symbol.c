@@ -65,6 +65,18 @@ static Bool is_named_in(const Array *names, const HChar *function)
     return False;
 }
 
+// Functions that allocate for their callers, by massif's names for them. Those of the preload library are skipped too.
+static const HChar allocators[] =
+    "malloc|calloc|realloc|memalign|posix_memalign|aligned_alloc|valloc|reallocarray|"
+    "operator new(unsigned long)|operator new[](unsigned long)|operator new*(unsigned long, std::nothrow_t const&)|"
+    "operator new*(unsigned long, std::align_val_t)|"
+    "operator new*(unsigned long, std::align_val_t, std::nothrow_t const&)";
+
+static Bool is_allocator(const HChar *function)
+{
+    return is_named_in(jm_options.alloc_fns, function) || (function && jm_text_fits_any(allocators, function));
+}
+
 static ULong frame_hash_of(UInt id)
 {
     const Frame *f = frame_at(id);
@@ -131,7 +143,7 @@ Bool jm_symbol_is_preload_library(const HChar *path)
     return strncmp(name, "vgpreload_", 10) == 0 || jm_text_equal(name, "libjmassif-native.so");
 }
 
-// An address whose functions are being named.
+// An address, while its functions are named.
 typedef struct {
     Location *at;
     FrameId *ids;
@@ -143,7 +155,7 @@ static void name_function(void *context, const HostFrame *frame)
     const Naming *n = context;
     Location *at = n->at;
     const HChar *function = frame->function;
-    at->is_allocator = at->is_allocator || is_named_in(jm_options.alloc_fns, function);
+    at->is_allocator = at->is_allocator || is_allocator(function);
     at->is_ignored = at->is_ignored || is_named_in(jm_options.ignore_fns, function);
     at->is_evaluator = at->is_evaluator || (function && strncmp(function, "_PyEval_EvalFrameDefault", 24) == 0);
     at->is_below_main = at->is_below_main || (function && !frame->is_inlined && host_is_below_main(function));

@@ -284,7 +284,6 @@ ERRORS: List[Tuple[str, int, str]] = [
     ("a libnet* *\n\n\nb! libnet* *\n", 4, "letters, digits"),
     ("code own libnet*", 1, "code own|main|library|load|import OBJECT FUNCTION"),
     ("code mine libnet* *", 1, "own, main, library, load or import"),
-    ("code own libnet*|" + "l" * 256 + " *", 1, "255 characters"),
     ("claim net", 1, "claim CLAIMANT OWNER"),
     ("claim net l!b", 1, "letters, digits"),
     ("import net", 1, "import CLAIMANT OWNER"),
@@ -298,8 +297,6 @@ ERRORS: List[Tuple[str, int, str]] = [
     ("n" * 400000 + " libnet* *", 1, "64 at most"),
     ("group yours " + "n" * 40000, 1, "64 at most"),
     ("role " + "n" * 40000 + " libnet* *", 1, "64 at most"),
-    ("net libnet*|" + "l" * 256 + " *", 1, "255 characters"),
-    ("role scratch * " + "l" * 256, 1, "255 characters"),
 ]
 
 

@@ -17,21 +17,9 @@
 #define FORMAT "jmassif-code 3"
 
 // Globs of the core's options that leave superblocks unchanged.
-static const HChar *const harmless[] = {"--tool=*",
-                                        "-q",
-                                        "--quiet",
-                                        "-v",
-                                        "--verbose",
-                                        "--stats=*",
-                                        "--log-f*",
-                                        "--trace-children*",
-                                        "--child-silent-after-fork=*",
-                                        "--time-stamp=*",
-                                        "--profile-heap=*",
-                                        "--num-transtab-sectors=*",
-                                        "--avg-transtab-entry-size=*",
-                                        "--command-line-only=*",
-                                        NULL};
+static const HChar harmless[] = "--tool=*|-q|--quiet|-v|--verbose|--stats=*|--log-f*|--trace-children*|"
+                                "--child-silent-after-fork=*|--time-stamp=*|--profile-heap=*|"
+                                "--num-transtab-sectors=*|--avg-transtab-entry-size=*|--command-line-only=*";
 
 static ULong sums[2]; // two checksums of all that was added
 
@@ -41,19 +29,11 @@ static void add(const void *bytes, SizeT n_bytes)
         sums[i] = jm_checksum(bytes, n_bytes, sums[i]);
 }
 
-static Bool is_harmless(const HChar *option)
-{
-    for (UInt i = 0; harmless[i]; i++)
-        if (jm_text_matches(harmless[i], option))
-            return True;
-    return jm_options_is_own(option);
-}
-
 static void add_options(void)
 {
     for (Word i = 0; i < VG_(sizeXA)(VG_(args_for_valgrind)); i++) {
         const HChar *option = *(HChar **)VG_(indexXA)(VG_(args_for_valgrind), i);
-        if (!is_harmless(option))
+        if (!jm_text_fits_any(harmless, option) && !jm_options_is_own(option))
             add(option, strlen(option) + 1);
     }
     const Bool counts = jm_options.time_unit == TIME_INSTRUCTIONS; // no other option adds code

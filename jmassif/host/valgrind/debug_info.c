@@ -23,12 +23,8 @@ void jm_debug_info_keep_little(void)
 
 static Bool is_c_library(const DebugInfo *object)
 {
-    static const HChar *const names[] = {"libc.so", "libc-2.", "libm.so", "libm-2.", "ld-linux", "ld-2."};
     const HChar *path = VG_(DebugInfo_get_filename)(object);
-    for (UInt i = 0; path && i < sizeof names / sizeof *names; i++)
-        if (VG_(strncmp)(VG_(basename)(path), names[i], VG_(strlen)(names[i])) == 0)
-            return True;
-    return False;
+    return path && jm_text_fits_any("libc.so*|libc-2.*|libm.so*|libm-2.*|ld-linux*|ld-2.*", VG_(basename)(path));
 }
 
 static Bool is_default; // the user has chosen nothing
