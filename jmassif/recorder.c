@@ -6,8 +6,7 @@
 //     heap/, cuda/, driver/, pages/                     allocations              (sources)
 //     stack/, unwind/, python/, symbols/, attribution/  call stacks and owners   (attribution)
 //     ledger/, tensors/                                 balances, totals, peaks
-//     events/, trace/                                   what is written, when    → jmassif.out.<pid>, read by the
-//     reporter
+//     events/, trace/                                   what is written, when    → jmassif.out.<pid> → reporter
 
 #include "attribution/owner.h"
 #include "base/client_memory.h"
@@ -30,7 +29,6 @@
 #include "heap/heap.h"
 #include "host/events.h"
 #include "host/host.h"
-#include "host/types.h"
 #include "ledger/account.h"
 #include "ledger/live_tensors.h"
 #include "machine/manifest.h"

@@ -9,7 +9,7 @@
 
 typedef enum { SIDE_HOST, SIDE_DEVICE, SIDE_NONE } Side;
 
-#define JM_KINDS(X) /* id, name, memory space, jm_kind_is_sampled */                                                   \
+#define JM_KINDS(X) /* id, name, memory space, is_sampled */                                                           \
     X(HEAP, "heap", SIDE_HOST, False)                                                                                  \
     X(HEAP_OVERHEAD, "heap-overhead", SIDE_HOST, False)                                                                \
     X(STACK, "stack", SIDE_HOST, True)                                                                                 \
@@ -31,8 +31,12 @@ typedef enum { JM_KINDS(JM_KIND_ENUM) N_KINDS } Kind;
 
 typedef UChar OwnerId; // see attribution/owner.h
 
-const HChar *jm_kind_name(Kind kind);
-Side jm_kind_side(Kind kind);
+typedef struct {
+    const HChar *name;
+    Side side;
+    Bool is_sampled; // its bytes are resident pages as of the last sample (pages/pages.h)
+} KindProperties;
+extern const KindProperties jm_kinds[N_KINDS];
 
-// Return whether the kind's bytes are resident pages as of the last sample (pages/pages.h).
-Bool jm_kind_is_sampled(Kind kind);
+#define jm_kind_name(kind) (jm_kinds[kind].name)
+#define jm_kind_side(kind) (jm_kinds[kind].side)

@@ -29,12 +29,12 @@ void jm_per_thread_each(const PerThread *kept, void (*each)(void *record))
 void jm_per_thread_forget(PerThread *kept)
 {
     if (kept->records)
-        memset(kept->records, 0, jm_per_thread_bytes(kept));
+        memset(kept->records, 0, host_n_threads() * kept->record_bytes);
 }
 
-SizeT jm_per_thread_bytes(const PerThread *kept)
+void jm_per_thread_free(ThreadId tid, void *record, ThreadEnd how)
 {
-    return kept->records ? host_n_threads() * kept->record_bytes : 0;
+    host_free(*(void **)record);
 }
 
 void jm_per_thread_end(ThreadId tid, ThreadEnd how)

@@ -7,7 +7,6 @@
 #pragma once
 
 #include "host/host.h"
-#include "host/types.h"
 
 typedef enum {
     THREAD_EXITED,
@@ -52,8 +51,8 @@ void jm_per_thread_each(const PerThread *kept, void (*each)(void *record));
 // Zero all records.
 void jm_per_thread_forget(PerThread *kept);
 
-// Return the size of all records in bytes.
-SizeT jm_per_thread_bytes(const PerThread *kept);
+// For `ended`: free what the first field of the record points to.
+void jm_per_thread_free(ThreadId tid, void *record, ThreadEnd how);
 
 // Call when a thread has ended.
 void jm_per_thread_end(ThreadId tid, ThreadEnd how);

@@ -63,9 +63,8 @@ static inline UInt *jm_index_next(const Index *x, UInt *slot)
     return &x->slots[(slot - x->slots + 1) & x->mask];
 }
 
-// The slot of the entry with this hash for which the expression `is_same` holds; `entry` is its variable. A free slot,
-// which is 0, if there is none: fill it by jm_index_put, before the next look-up. A macro, so that the comparison is
-// inline.
+// The slot of the entry with this hash for which the expression `is_same` of the variable `entry` holds. If there is
+// none, a free slot, which is 0: fill it by jm_index_put before the next look-up. A macro to inline the comparison.
 #define JM_INDEX_FIND(x, hash, entry, is_same)                                                                         \
     ({                                                                                                                 \
         UInt *slot_ = jm_index_begin(x, hash);                                                                         \

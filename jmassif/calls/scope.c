@@ -43,14 +43,7 @@ typedef struct {
 static Array sums = JM_ARRAY("jm.scope", ScopeSum);
 static UInt n_scopes;
 
-static void release(ThreadId tid, void *record, ThreadEnd how)
-{
-    ThreadScopes *t = record;
-    if (t->scopes)
-        host_free(t->scopes);
-}
-
-static PerThread threads = JM_PER_THREAD("jm.scope", ThreadScopes, release);
+static PerThread threads = JM_PER_THREAD("jm.scope", ThreadScopes, jm_per_thread_free);
 
 static inline ThreadScopes *thread_scopes(ThreadId tid)
 {

@@ -7,13 +7,11 @@
 #pragma once
 
 #include "attribution/kind.h"
-#include "host/types.h"
 #include "stack/stack.h"
 
 // Enter a call at the thread's stack pointer, which shows later whether longjmp or an exception has left it. `name` is
-// a trace string id. With `is_told`, jm_scope_leave() writes a record or adds to the sum of the name. The call's stack
-// is captured once its record or memory inside it needs it: most calls of a program launch kernels and allocate
-// nothing.
+// a trace string id. With `is_told`, jm_scope_leave() writes a record or adds to the sum of the name. Otherwise the
+// call's stack is captured only when memory inside it needs it: most calls launch kernels and allocate nothing.
 void jm_scope_enter(ThreadId tid, UInt name, Bool is_told);
 
 // Leave the innermost call of that name. Calls inside it are dropped without a record, and so is one that has not ended
@@ -34,9 +32,8 @@ NodeId jm_scope_capture(ThreadId tid, Bool *ignored);
 // Add memory that the thread allocated (positive) or freed (negative).
 void jm_scope_grow(ThreadId tid, Kind kind, Long bytes, Long blocks);
 
-// Marks of the innermost scope: a block of the kind has been allocated, freed, or refused. When a scope ends, its marks
-// pass to the enclosing scope: a runtime call contains the driver call that reported the same block, and only one
-// counts.
+// Marks of the innermost scope: a block of the kind has been allocated, freed, or refused. They pass to the enclosing
+// scope when it ends: of a runtime call and the driver call in it, which report the same block, only one counts.
 #define SCOPE_MADE(kind) (1u << (kind))
 #define SCOPE_FREED      (1u << N_KINDS)
 #define SCOPE_FAILED     (2u << N_KINDS) // out of memory

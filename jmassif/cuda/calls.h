@@ -7,7 +7,6 @@
 
 #include "attribution/kind.h"
 #include "cuda/api.h"
-#include "host/types.h"
 
 // Properties of an action.
 typedef enum {

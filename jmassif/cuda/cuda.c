@@ -23,8 +23,6 @@
 #include "machine/manifest.h"
 #include "trace/trace.h"
 
-#include "preload/protocol.h"
-
 // ---- the wrapped functions -----------------------------------------------------------------------------------
 
 // The wrappers in the preload library are generated from the same rows, so a row's number identifies a function on both
@@ -152,9 +150,8 @@ static void count_attempt(const CudaCall *call, Bool failed)
 
 #define LOOK_EVERY_MS 100
 
-// True if the device's free memory should be sampled. Sample only after a call of the program that allocated or freed
-// device memory, when there is a context, and not too often: after LOOK_EVERY_MS, or when the ledger has grown by 1/16
-// plus 1 MiB.
+// Sample the device's free memory only after a call of the program that moved device memory, and not too often: after
+// LOOK_EVERY_MS, or when the ledger has grown by 1/16 plus 1 MiB.
 static Bool is_look_due(const CudaCall *call)
 {
     static ULong next_look_ms, enough_bytes;

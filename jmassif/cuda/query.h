@@ -10,7 +10,6 @@
 #pragma once
 
 #include "cuda/api.h"
-#include "host/types.h"
 
 // Starts a new set of queries for the call's thread.
 void jm_query_begin(const CudaCall *call);

@@ -158,37 +158,18 @@ static void update_cache(Pool *p)
     }
 }
 
+static void change_use(UWord pool, Long bytes)
+{
+    Pool *p = pool ? pool_of(pool) : NULL;
+    if (!p)
+        return;
+    p->used = bytes < 0 && p->used < (ULong)-bytes ? 0 : p->used + bytes;
+    update_cache(p);
+}
+
 // A block's pool is often known only after the block was opened. Until then its bytes must leave a pool's cache, or
 // they would count twice and raise false peaks. So a new block is assumed to be of the pool that was used last.
 static UWord last_pool;
-
-static UWord guess_pool(ULong bytes)
-{
-    if (last_pool) {
-        pool_of(last_pool)->used += bytes;
-        update_cache(pool_of(last_pool));
-    }
-    return last_pool;
-}
-
-static void pool_is_known(UWord guessed, UWord pool, ULong bytes)
-{
-    last_pool = pool;
-    if (guessed == pool)
-        return;
-    if (guessed) {
-        pool_of(guessed)->used -= bytes;
-        update_cache(pool_of(guessed));
-    }
-    pool_of(pool)->used += bytes;
-}
-
-static void give_back(UWord pool, ULong bytes)
-{
-    Pool *p = pool_of(pool);
-    p->used -= bytes < p->used ? bytes : p->used;
-    update_cache(p);
-}
 
 void jm_pool_reserved(UWord pool, ULong reserved_bytes)
 {
@@ -262,7 +243,7 @@ DeviceBlock *jm_device_block_open(ThreadId tid, Space space, UWord key, Kind kin
         cached_bytes += bytes;
     jm_map_add(&tables[space], b);
     if (kind == KIND_POOL)
-        b->pool = guess_pool(bytes);
+        change_use(b->pool = last_pool, bytes);
     // Managed memory gets pages when touched, and pinned memory may be the program's own pages, so both are carved only
     // where an address matches.
     Bool is_anywhere = kind != KIND_PINNED && kind != KIND_MANAGED;
@@ -320,8 +301,7 @@ void jm_device_block_close(ThreadId tid, DeviceBlock *b)
     b->made -= jm_driver_uncarve(tid, &b->made_of, account); // the rest goes back
     MemoryBlock memory = as_memory(b, account);
     jm_block_died(tid, &memory);
-    if (b->pool)
-        give_back(b->pool, b->bytes);
+    change_use(b->pool, -(Long)b->bytes);
     host_free(b);
     jm_snapshot_event();
 }
@@ -347,8 +327,11 @@ void jm_device_block_grow(ThreadId tid, DeviceBlock *block, ULong bytes)
 
 void jm_device_block_set_pool(DeviceBlock *block, UWord pool)
 {
-    pool_is_known(block->pool, pool, block->bytes);
-    block->pool = pool;
+    if (block->pool != pool) {
+        change_use(block->pool, -(Long)block->bytes);
+        pool_of(pool)->used += block->bytes;
+    }
+    last_pool = block->pool = pool;
 }
 
 void jm_device_blocks_close_context(ThreadId tid, UWord context)
@@ -403,28 +386,21 @@ void jm_device_block_release_if_unused(ThreadId tid, DeviceBlock *block)
 
 // ---- reserves ------------------------------------------------------------------------------------------------
 
-static void tell_reserve(UInt event, const HChar *name, ULong bytes)
-{
-    if (bytes)
-        jm_trace_exhaustion_figure(event, name, bytes);
-}
-
 void jm_device_tell_reserves(UInt event)
 {
-    ULong pool_used = 0, pool_reserved = 0, vmm_created = 0, vmm_mapped = 0;
+    static const HChar *const names[] = {"pool-used", "pool-reserved", "vmm-created", "vmm-mapped"};
+    ULong bytes[4] = {0};
     for (Word i = 0; i < jm_array_n(&pools); i++) {
-        pool_used += ((Pool *)jm_array_at(&pools, i))->used;
-        pool_reserved += ((Pool *)jm_array_at(&pools, i))->reserved;
+        bytes[0] += ((Pool *)jm_array_at(&pools, i))->used;
+        bytes[1] += ((Pool *)jm_array_at(&pools, i))->reserved;
     }
     for (DeviceBlock *b = NULL; (b = jm_map_next(&tables[SPACE_VMM], b));)
-        if (b->kind == KIND_VMM)
-            vmm_created += b->bytes;
+        bytes[2] += b->kind == KIND_VMM ? b->bytes : 0;
     for (Word i = 0; i < jm_array_n(&mappings); i++)
-        vmm_mapped += ((VmmMapping *)jm_array_at(&mappings, i))->bytes;
-    tell_reserve(event, "pool-used", pool_used);
-    tell_reserve(event, "pool-reserved", pool_reserved);
-    tell_reserve(event, "vmm-created", vmm_created);
-    tell_reserve(event, "vmm-mapped", vmm_mapped);
+        bytes[3] += ((VmmMapping *)jm_array_at(&mappings, i))->bytes;
+    for (UInt i = 0; i < 4; i++)
+        if (bytes[i])
+            jm_trace_exhaustion_figure(event, names[i], bytes[i]);
 }
 
 // ---- fork ----------------------------------------------------------------------------------------------------

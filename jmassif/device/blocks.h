@@ -7,7 +7,6 @@
 
 #include "base/map.h"
 #include "driver/memory.h"
-#include "host/types.h"
 #include "ledger/ledger.h"
 
 // Pointers and each type of handle may have equal numbers, so each has its own table.

@@ -9,7 +9,6 @@
 #include "driver/file.h"
 #include "driver/memory.h"
 #include "host/host.h"
-#include "host/types.h"
 
 // Room for the largest structure that is decoded as a whole, VID_HEAP_CONTROL's of 184 bytes.
 #define JM_DRIVER_STRUCT_BYTES 192

@@ -106,19 +106,14 @@ void jm_gpu_space_ended(ThreadId tid, DriverFile *space)
         jm_driver_map_delete(tid, space->object);
 }
 
-static Bool is_harmless(UInt number)
-{
-    return !JM_ROW(commands, c, (c->number & 0xffff) == (number & 0xffff)) &&
-           JM_ROW(known, k, k->magic == (number >> 8 & 0xff) && (number & 0xff) <= k->last);
-}
-
 void jm_gpu_after(ThreadId tid, DriverCall *call, Long result)
 {
     if (jm_is_error(result))
         return;
     const GpuCommand *command = JM_ROW(commands, c, c->number == call->command);
     if (!command) {
-        if (!is_harmless(call->command))
+        if (JM_ROW(commands, c, (c->number & 0xffff) == (call->command & 0xffff)) ||
+            !JM_ROW(known, k, k->magic == (call->command >> 8 & 0xff) && (call->command & 0xff) <= k->last))
             jm_driver_unknown(call, call->command);
         return;
     }

@@ -55,8 +55,7 @@ void jm_driver_map_delete(ThreadId tid, DriverMap *map)
     for (Word i = 0; i < jm_array_n(&map->mappings); i++)
         if (mapping_at(map, i)->file)
             jm_driver_file_release(tid, mapping_at(map, i)->file);
-    if (map->mappings.records)
-        host_free(map->mappings.records);
+    host_free(map->mappings.records);
     host_free(map);
 }
 

@@ -7,7 +7,6 @@
 #pragma once
 
 #include "driver/file.h"
-#include "host/types.h"
 #include "ledger/ledger.h"
 
 // Memory by address: one map of the process's own address space, and one of each address space of the GPU. A mapping
@@ -39,9 +38,8 @@ void jm_driver_memory_end(ThreadId tid, DriverMemory *memory);
 // List of the pieces of driver memory behind one block or a pool's reserve; NULL: no piece. The block owns it.
 typedef struct Carve Carve;
 
-// Moves up to `bytes` out of driver memory to `account`, and returns how many were moved. The memory is found at
-// `address` in the maps (0: no address). For the rest, `is_anywhere` allows memory that the thread's current
-// call has committed, then any slack.
+// Moves up to `bytes` out of driver memory to `account`, and returns how many: from `address` in the maps (0: none),
+// then with `is_anywhere` from what the thread's current call has committed, then from any slack.
 ULong jm_driver_carve(ThreadId tid, Carve **carves, AccountId account, Addr address, ULong bytes, Bool is_anywhere);
 
 // Moves the bytes back, and frees the list. Returns how many remain in `account`, as their memory has ended: the caller

@@ -35,7 +35,6 @@ static const MemoryClass memory_classes[] = {
 #define LOCAL_MEMORY     0x40
 #define EXTENDED_MEMORY  0x42
 #define VIRTUAL_MEMORY   0x50a0
-#define OS_DESCRIPTOR    0x71 // the program's own pages
 #define IS_CLIENT(class) ((class) == 0 || (class) == 1 || (class) == 0x41)
 #define IS_CHANNEL(class)                                                                                              \
     ((class) == 0xc36f || (class) == 0xc46f || (class) == 0xc56f || (class) == 0xc86f || (class) == 0xc96f ||          \
@@ -118,22 +117,17 @@ static RmObject *new_object(ThreadId tid, UInt client, UInt parent, UInt handle,
     return object;
 }
 
-static void commit_memory(ThreadId tid, RmObject *object, Kind kind, ULong bytes)
-{
-    object->shared = host_alloc_zeroed("jm.driver.rm", 1, sizeof *object->shared);
-    object->shared->memory = jm_driver_memory_commit(tid, kind, bytes);
-    object->shared->n_objects = 1;
-}
-
 // Adds an object, with its memory if the class is a memory class. `bytes` is valid if `is_sized`.
 static void object_made(ThreadId tid, UInt client, UInt parent, UInt handle, UInt class, Bool is_sized, ULong bytes)
 {
     RmObject *object = new_object(tid, client, parent, handle, class);
     const MemoryClass *memory = JM_ROW(memory_classes, m, m->class == class);
-    if (memory && memory->is_sized && is_sized)
-        commit_memory(tid, object, memory->kind, bytes);
-    else
+    if (!memory || !memory->is_sized || !is_sized) {
         n_unsized += memory != NULL;
+        return;
+    }
+    object->shared = host_alloc_zeroed("jm.driver.rm", 1, sizeof *object->shared);
+    *object->shared = (Shared){jm_driver_memory_commit(tid, memory->kind, bytes), 1};
 }
 
 static RmObject *client_of(const DriverFile *file)
@@ -182,12 +176,6 @@ static const UChar harmless[] = {0x2a, 0x32, 0x33, 0x35, 0x37, 0x38, 0x39, 0x41,
                                  0x54, 0x56, 0x57, 0x58, 0x59, 0x5c, 0x5e, 0x5f, 200,  201,  206,
                                  207,  209,  212,  213,  214,  215,  216,  217,  218};
 
-// The ioctl's number as if unwrapped: both directions, size, magic letter, escape (linux/ioctl.h).
-static UInt command_of(const DriverCall *call, UInt nr)
-{
-    return 0xc0000000 | (call->n_bytes & 0x3fff) << 16 | 'F' << 8 | (nr & 0xff);
-}
-
 // NV_MEMORY_ALLOCATION_PARAMS (nvos.h) has the size at 64, as RM has rounded it.
 static void object_allocated(ThreadId tid, const DriverCall *call)
 {
@@ -203,7 +191,7 @@ static void object_allocated(ThreadId tid, const DriverCall *call)
 }
 
 // NVOS32_PARAMETERS: the function field.
-enum { ALLOC_SIZE = 2, FREE_SIZE = 3, ALLOC_TILED = 6, ALLOC_RANGE = 14, ALLOC_OS_DESCRIPTOR = 27 };
+enum { ALLOC_SIZE = 2, FREE_SIZE = 3, ALLOC_TILED = 6, ALLOC_RANGE = 14 }; // 27: the program's own pages, no new memory
 
 #define FLAG_VIRTUAL     0x00080000
 #define ATTR2_EGM        (1u << 24)
@@ -224,9 +212,6 @@ static void vid_heap(ThreadId tid, const DriverCall *call)
     }
     case FREE_SIZE:
         end_object(tid, find_object(client, jm_driver_in32(call, 44)));
-        break;
-    case ALLOC_OS_DESCRIPTOR:
-        new_object(tid, client, parent, jm_driver_out32(call, 40), OS_DESCRIPTOR);
         break;
     case ALLOC_TILED:
     case ALLOC_RANGE:
@@ -325,8 +310,9 @@ void jm_rm_after(ThreadId tid, DriverCall *call, Long result)
         escapes, e, e->nr == nr && e->bytes == call->n_bytes && (!e->to || (version >= e->from && version <= e->to)));
     if (escape && jm_driver_out32(call, escape->status) == 0)
         escape->effect(tid, call);
+    // Or its structure has an unknown size. The number is as if unwrapped: directions, size, letter (linux/ioctl.h).
     if (!escape && !JM_ROW(harmless, h, *h == nr))
-        jm_driver_unknown(call, command_of(call, nr)); // or its structure has an unknown size
+        jm_driver_unknown(call, 0xc0000000 | (call->n_bytes & 0x3fff) << 16 | 'F' << 8 | (nr & 0xff));
 }
 
 // ---- unified memory ------------------------------------------------------------------------------------------

@@ -10,7 +10,6 @@
 #pragma once
 
 #include "attribution/kind.h"
-#include "host/types.h"
 
 // Call when the thread's call of `api` got no memory of that kind. `error` is the API's code; `bytes` 0 means unknown.
 // True if the failure was recorded, so that jm_exhaustion_figure may add to it.

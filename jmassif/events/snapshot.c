@@ -41,13 +41,6 @@ static ULong n_events;
 static ULong next_early_event = 1;
 static ULong growth_divisor; // a snapshot is due when the time has grown by 1/growth_divisor
 
-// 10^(1/n) - 1 = ln(10)/n for large n; 1/that, with n at least 10, is close to n/2.3.
-static ULong divisor_for(ULong per_decade)
-{
-    ULong d = per_decade * 10 / 23;
-    return d ? d : 1;
-}
-
 void jm_snapshot_write_totals(ULong now)
 {
     jm_trace_totals(now, jm_ledger_total(SIDE_HOST), jm_ledger_total(SIDE_DEVICE), jm_ledger_take_interval_max());
@@ -72,7 +65,8 @@ void jm_snapshot_start(const SnapshotSource *all, UInt n)
     sources = all;
     n_sources = n;
     jm_system_init();
-    growth_divisor = divisor_for(jm_options.max_snapshots);
+    // 10^(1/n) - 1 = ln(10)/n for large n; 1/that, with n at least 10, is close to n/2.3.
+    growth_divisor = jm_options.max_snapshots * 10 / 23;
     jm_snapshot_take(SNAPSHOT_START);
 }
 
@@ -132,12 +126,6 @@ static void tell_at_end(Allowance *allowance)
     ULong since_us = allowance->paid_us > now_us ? allowance->paid_us : now_us;
     allowance->paid_us = since_us + tail_us() * allowance->share;
     take_tail();
-}
-
-static void tell_what_is_old(ULong now_ms)
-{
-    if (now_ms - last_told_ms >= MS_BETWEEN_TAILS && may_tell(&while_running))
-        tell_at_end(&while_running);
 }
 
 void jm_snapshot_before_syscall(UInt number, const UWord *args)
@@ -241,8 +229,8 @@ static void poll(Bool is_due)
     } else if (now >= next_totals) {
         jm_snapshot_write_totals(now);
         next_totals = later(now, growth_divisor * TOTALS_PER_SNAPSHOT, 1);
-    } else {
-        tell_what_is_old(now_ms);
+    } else if (now_ms - last_told_ms >= MS_BETWEEN_TAILS && may_tell(&while_running)) {
+        tell_at_end(&while_running);
     }
 }
 

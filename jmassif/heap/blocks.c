@@ -73,8 +73,7 @@ static void grow(Shard *s)
     for (UInt i = 0; i < old.capacity; i++)
         if (old.entries[i].address)
             s->entries[slot_in(s, old.entries[i].address, jm_hash(old.entries[i].address))] = old.entries[i];
-    if (old.entries)
-        host_free(old.entries);
+    host_free(old.entries);
 }
 
 // Returns NULL if the address is not in the table.

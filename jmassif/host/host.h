@@ -113,7 +113,7 @@ void host_frames_at(Addr ip, Bool with_inlined, void (*add)(void *context, const
 // The object file at an instruction; both NULL if there is none. The names hold until the next call.
 void host_object_at(Addr ip, const HChar **path, const HChar **soname);
 
-// Return whether the host has the symbols of the object whose code is mapped at [start, end), and its soname or NULL.
+// Return whether the host has the symbols of the object with its code at [start, end), and its soname or NULL.
 Bool host_knows_object(Addr start, Addr end, const HChar **soname);
 
 // Name of the function that begins at an address; NULL if none does.

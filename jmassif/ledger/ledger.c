@@ -188,7 +188,7 @@ AccountId jm_ledger_open(UInt node, Kind kind, OwnerId owner)
     a->kind = kind;
     a->owner = owner;
     a->side = jm_kind_side(kind);
-    a->is_sampled = has_pages && jm_kind_is_sampled(kind);
+    a->is_sampled = has_pages && jm_kinds[kind].is_sampled;
     return id;
 }
 
@@ -517,11 +517,6 @@ ULong jm_ledger_take_interval_max(void)
     ULong max = interval_max;
     interval_max = of_peak(PEAK_TOTAL, &totals);
     return max;
-}
-
-UInt jm_ledger_n_accounts(void)
-{
-    return accounts.n - 1;
 }
 
 AccountKey jm_ledger_key(AccountId id)

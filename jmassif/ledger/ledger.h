@@ -13,7 +13,6 @@
 
 #pragma once
 
-#include "host/types.h"
 #include "attribution/kind.h"
 
 typedef UInt AccountId; // from 1; 0 means no account
@@ -81,7 +80,6 @@ ULong jm_ledger_total(Side side);
 ULong jm_ledger_interval_max(void);
 ULong jm_ledger_take_interval_max(void);
 
-UInt jm_ledger_n_accounts(void); // ids are 1 … n
 Bool jm_ledger_is(AccountId account, UInt node, Kind kind);
 OwnerId jm_ledger_owner(AccountId account);
 AccountKey jm_ledger_key(AccountId account);

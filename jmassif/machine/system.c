@@ -70,11 +70,6 @@ static void labelled_line(const HChar *line, void *context)
             set(context, i, bytes);
 }
 
-static void read_meminfo(Figures *f)
-{
-    jm_text_each_line("/proc/meminfo", labelled_line, f);
-}
-
 static const HChar *skip_spaces(const HChar *at)
 {
     while (*at == ' ')
@@ -253,14 +248,14 @@ static void read_cgroup(Figures *f)
 void jm_system_init(void)
 {
     Figures f = {0};
-    read_meminfo(&f);
+    jm_text_each_line("/proc/meminfo", labelled_line, &f);
     find_cgroup(f.is_known[MEM_TOTAL] ? f.bytes[MEM_TOTAL] : ~0ULL);
 }
 
 void jm_system_write(ULong time)
 {
     Figures now = {0};
-    read_meminfo(&now);
+    jm_text_each_line("/proc/meminfo", labelled_line, &now);
     jm_text_each_line("/proc/self/status", labelled_line, &now);
     read_nvmap(&now);
     read_buddyinfo(&now);
@@ -304,7 +299,7 @@ Bool jm_system_is_short(ULong now_ms)
         return False;
     next_look_ms = now_ms + LOOK_EVERY_MS;
     Figures f = {0};
-    read_meminfo(&f);
+    jm_text_each_line("/proc/meminfo", labelled_line, &f);
     read_cgroup(&f);
     ULong left = left_per_mille(&f);
     if (left > 10u * jm_options.low_memory) {

@@ -5,7 +5,6 @@
 
 #pragma once
 
-#include "host/types.h"
 #include "ledger/ledger.h"
 
 // The mappings of one account.

@@ -127,9 +127,8 @@ static ULong measure_piece(const Vma *vma, const Piece *piece, PageSort sort)
     return measure_part(vma, start, start + overlap(piece, vma), sort);
 }
 
-// Sets `in_vma` of the pieces from the cursor on to their parts of one kernel mapping. A page that is present but not
-// certain may be shared with a parent, or the zero page, which Rss leaves out. So certain pages come first, and
-// uncertain ones fill up to Rss.
+// Sets `in_vma` of the pieces from the cursor on to their parts of one kernel mapping: first their certain pages, then
+// others up to Rss, which may be shared with a parent, or the zero page, which Rss leaves out.
 static void measure_pieces(const Vma *vma, Word end)
 {
     ULong left = vma->resident;

@@ -44,9 +44,8 @@ unsigned long jm_nvtx_request(unsigned long request, unsigned long a, unsigned l
     return VALGRIND_DO_CLIENT_REQUEST_EXPR(0, request, a, b, c, d, 0);
 }
 
-// The program ends by exit(), which runs this destructor. After destructors the C library flushes its
-// buffers. _exit() and quick_exit() run no destructor and flush nothing, and the core must not flush for them
-// (host/valgrind/freeres.h).
+// exit() runs this destructor, and then flushes the C library's buffers. _exit() and quick_exit() do neither, and the
+// core must not flush for them (put_off_freeres in host/valgrind/tool.c).
 static void __attribute__((destructor)) tell_end(void)
 {
     VALGRIND_DO_CLIENT_REQUEST_STMT(JM_REQ_EXIT, 0, 0, 0, 0, 0);

@@ -47,9 +47,8 @@ CALLOC(VgSoSynsomalloc)
 #define PVALLOC(tag, soname) PVALLOC_AS(tag, soname)
 PVALLOC(PVALLOC_TAG, libcZdsoZa)
 
-// The core replaces malloc and its variants where they are global symbols, but not where they are weak. In musl malloc
-// alone is weak, so the replaced realloc and free would get blocks that they do not know. musl's library has no soname,
-// or its own.
+// The core replaces malloc and its variants only where they are global symbols. In musl, which has no soname or its
+// own, malloc is weak: the replaced realloc and free would get blocks that they do not know.
 #define SAME(tag, soname, name)                                                                                        \
     UWord REPLACED(tag, libcZdsoZa, name)(UWord, UWord, UWord);                                                        \
     UWord REPLACED(tag, soname, name)(UWord, UWord, UWord);                                                            \

@@ -204,9 +204,8 @@ static UWord call_with_struct(OrigFn original, const UWord reg[6], const UWord *
 
 // ---- twins ---------------------------------------------------------------------------------------------------
 
-// A twin is a function without a symbol that cuGetProcAddress returns in place of the exported one. Valgrind redirects
-// calls by the address of a symbol, so it cannot wrap a twin. The program gets a function of ours instead, which wraps
-// the twin.
+// A twin is a function without a symbol that cuGetProcAddress returns in place of the exported one. Valgrind, which
+// redirects the addresses of symbols, cannot wrap it. The program gets a function of ours instead, which does.
 #define API(library, name, n_args, convention, action, kind, p, s) TWIN_##library(name, n_args, convention)
 #define TWIN_DRIVER(name, n_args, convention)                      TWIN_##convention(name, n_args)
 #define TWIN_WORDS(name, n_args)                                                                                       \

@@ -177,8 +177,7 @@ static inline ULong difference(const Part *part)
 
 // True if the code object at this address is still the same. If the last walk saw it, a replacement must have been made
 // without any allocation in between, so comparing addresses, lengths and ends of its parts suffices. Otherwise compare
-// checksums of all contents. Generated code is always compared in full: new code lies at the same address with the same
-// length.
+// checksums of all contents, as always of generated code, which lies at the same address with the same length.
 static Bool is_still(CodeHead *h, Addr code, Bool was_on_stack)
 {
     const PythonLayout *l = code_objects.layout;

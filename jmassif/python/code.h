@@ -5,7 +5,6 @@
 #pragma once
 
 #include "base/client_memory.h"
-#include "host/types.h"
 #include "python/layout.h"
 #include "symbols/symbol.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
 // Offsets that a stack walk needs in each CPython release: one row per release. Since 3.13 the interpreter publishes
-// its own offsets (_Py_DebugOffsets), which take precedence, and which alone tell those of free-threaded builds.
+// its own offsets (_Py_DebugOffsets), which take precedence, and which alone have those of free-threaded builds.
 // Offsets are in bytes, for 64-bit little-endian builds.
 
 #pragma once

@@ -403,7 +403,7 @@ UInt jm_python_interleave(ThreadId tid, const Addr *ips, const Addr *sps, UInt n
         return 0;
     UInt n_keys = 0, next = 0;
     walk_states(tid);
-    // The walk may have begun at a call whose callees have run Python code since.
+    // The walk may have begun at a call that has run Python code since.
     while (next < n_groups && groups[next].marker > UNMARKED && groups[next].marker < sps[0])
         next++;
     if (next == n_groups)

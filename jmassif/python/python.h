@@ -6,7 +6,6 @@
 
 #pragma once
 
-#include "host/types.h"
 #include "python/layout.h"
 #include "symbols/symbol.h"
 

@@ -123,10 +123,8 @@ static NodeId push_location(NodeId parent, const Location *at)
 static void release(ThreadId tid, void *record, ThreadEnd how)
 {
     LastStack *last = record;
-    if (last->keys) {
-        host_free(last->keys);
-        host_free(last->nodes);
-    }
+    host_free(last->keys);
+    host_free(last->nodes);
 }
 
 static PerThread last_stacks = JM_PER_THREAD("jm.stack", LastStack, release);
@@ -196,9 +194,8 @@ static UInt n_inside(const StackBase *base, const Walk *walk)
     return n;
 }
 
-// True if the unwinder lost its way before it reached the wrapper's caller. Without unwind tables it stops, follows
-// frame pointers to arbitrary addresses, or guesses return addresses. If true, sets `*end` to the end of the credible
-// frames.
+// True if the unwinder lost its way before it reached the wrapper's caller, as without unwind tables: it stops, follows
+// frame pointers anywhere, or guesses return addresses. Then sets `*end` to the end of the credible frames.
 static Bool is_broken(const StackBase *base, const Walk *walk, UInt *end)
 {
     const Addr *ips = walk->ips;

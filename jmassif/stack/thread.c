@@ -49,13 +49,11 @@ static Thread *thread_of(ThreadId tid)
         return t;
     t->number = ++n_threads;
     t->inherited = name_in_kernel(jm_thread_id());
-    if (t->number > MAX_THREADS) {
-        if (!frame_of_further)
-            frame_of_further = jm_symbol_thread_frame(0);
-        t->frame = frame_of_further;
-    } else {
+    if (t->number <= MAX_THREADS)
         t->frame = jm_symbol_thread_frame(t->number);
-    }
+    else if (!frame_of_further)
+        frame_of_further = jm_symbol_thread_frame(0);
+    t->frame = t->frame ? t->frame : frame_of_further;
     return t;
 }
 

@@ -6,7 +6,6 @@
 
 #pragma once
 
-#include "host/types.h"
 #include "symbols/symbol.h"
 
 // The thread's frame, made on first use.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// Ranges that the recorder has read in mapped files, joined by their start, and released by madvise; see looked_at.h.
+// Ranges that the recorder has read in mapped files, joined by their start, and released by madvise; see file_pages.h.
 
 #include "symbols/file_pages.h"
 #include "base/client_memory.h"

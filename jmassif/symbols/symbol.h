@@ -7,7 +7,6 @@
 #pragma once
 
 #include "attribution/owner.h"
-#include "host/types.h"
 
 typedef UInt FrameId;
 

@@ -88,8 +88,7 @@ static Bool find_parts(Tensor *t)
 
 static void discard(Tensor *t)
 {
-    if (t->parts)
-        host_free(t->parts);
+    host_free(t->parts);
     host_free(t);
 }
 

@@ -7,7 +7,6 @@
 #pragma once
 
 #include "attribution/kind.h"
-#include "host/types.h"
 #include "trace/records.h"
 #include "trace/trace_file.h"
 
@@ -38,7 +37,7 @@ void jm_trace_account(UInt id, UInt node, Kind kind, OwnerId owner, const HChar 
 #define jm_trace_group(owner, group)       JM_TRACE_RECORD(GROUP, "nn", JM_TRACE_TEXT(owner), JM_TRACE_TEXT(group))
 #define jm_trace_frame(id, type, function, object, file, line, address)                                                \
     JM_TRACE_RECORD(FRAME, "ucuuuux", id, type, function, object, file, line, address)
-// The frame of an address whose line readers find in a version of the object's file.
+// The frame of an address, without its line: readers find that in a version of the object's file.
 #define jm_trace_frame_without_line(id, type, function, object, address, version, line_address)                        \
     JM_TRACE_RECORD(FRAME, "ucuuuuxux", id, type, function, object, 0, 0, address, version, line_address)
 // The thread's name from now on.

@@ -69,12 +69,10 @@ typedef struct {
 static void release(ThreadId tid, void *record, ThreadEnd how)
 {
     LastWalk *last = record;
-    if (last->capacity) {
-        host_free(last->ips);
-        host_free(last->sps);
-        host_free(last->fps);
-        host_free(last->slots);
-    }
+    host_free(last->ips);
+    host_free(last->sps);
+    host_free(last->fps);
+    host_free(last->slots);
 }
 
 static PerThread last_walks = JM_PER_THREAD("jm.unwind", LastWalk, release);
@@ -83,10 +81,9 @@ static void *grow(void *old, UInt capacity, UInt n_kept, UInt new_capacity, Size
 {
     // One extra entry: the 0 behind the outermost frame's stack pointer.
     UChar *grown = host_alloc_zeroed("jm.unwind", new_capacity + 1, size);
-    if (old) {
+    if (old)
         memcpy(grown + (new_capacity - n_kept) * size, (UChar *)old + (capacity - n_kept) * size, n_kept * size);
-        host_free(old);
-    }
+    host_free(old);
     return grown;
 }
 

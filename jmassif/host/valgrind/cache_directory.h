@@ -13,9 +13,8 @@
 // it is the same directory when the program has changed its root or its user.
 Int jm_cache_directory(void);
 
-// Open a file, or with O_DIRECTORY a directory, by `flags` of open(2); a created file is accessible to the user alone.
-// Return a descriptor out of the program's reach, which the caller closes; a negative one if it does not exist, or is
-// not the user's own.
+// Open a file or a directory by `flags` of open(2); a created file is accessible to the user alone. Return a descriptor
+// out of the program's reach, which the caller closes; negative if it does not exist, or is not the user's own.
 Int jm_cache_open(Int directory, const HChar *path, Int flags);
 
 Bool jm_cache_remove(Int directory, const HChar *name);

@@ -4,13 +4,12 @@
 // linker leads these calls here (--wrap). The result depends on the program's bytes, their address, and the key
 // (code_key.c): VEX keeps no state between translations, host code can lie anywhere, and its helpers are at the
 // addresses at which the tool is linked. So a translation is taken from the cache only if the program's bytes are equal
-// to those it was made from. Jump targets of an earlier run (indirect.h) are guesses that the code checks itself.
+// to those it was made from. Jump targets of an earlier run (indirect.c) are guesses that the code checks itself.
 //
 // VEX translates all other superblocks: redirected ones (the core puts code before them), self-checking ones, and those
 // made while a debugger may set breakpoints, or while the core traces or counts superblocks or follows the stack
 // pointer; also code that is not in a file or is writable. With --vex-guest-chase=yes nothing is kept: superblocks go
-// on behind jumps and depend on redirections elsewhere. Undecodable code is not kept either, because VEX reports it
-// when it tries.
+// on behind jumps and depend on redirections elsewhere. Undecodable code is not kept either: VEX reports it.
 
 #include "host/valgrind/code_cache.h"
 #include "base/libc.h"
@@ -110,23 +109,6 @@ void jm_code_cache_init(void)
         jm_options.code_cache = NULL;
     if (jm_options.code_cache)
         state = NOT_OPENED;
-}
-
-void jm_code_cache_before_exec(void)
-{
-    jm_code_file_flush();
-}
-
-void jm_code_cache_after_fork_in_child(void)
-{
-    if (state == ON)
-        jm_code_file_after_fork_in_child();
-}
-
-void jm_code_cache_stats(void)
-{
-    if (jm_options.code_cache)
-        jm_code_file_stats();
 }
 
 void jm_code_cache_end(void)

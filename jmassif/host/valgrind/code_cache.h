@@ -21,7 +21,4 @@ void jm_code_cache_instrumenting(const IRSB *block);
 // Call after every system call of the program, to find object files that it maps (places.c).
 void jm_places_after_syscall(UInt number, const UWord *args, SysRes res);
 
-void jm_code_cache_before_exec(void);
-void jm_code_cache_after_fork_in_child(void);
-void jm_code_cache_stats(void);
 void jm_code_cache_end(void);

@@ -8,6 +8,7 @@
 #include "host/events.h"
 #include "host/host.h"
 #include "host/valgrind/code_cache.h"
+#include "host/valgrind/code_file.h"
 #include "host/valgrind/compat.h"
 #include "host/valgrind/debug_info.h"
 #include "host/valgrind/malloc.h"
@@ -49,7 +50,7 @@ static void before_fork(ThreadId tid)
 
 static void after_fork_in_child(ThreadId tid)
 {
-    jm_code_cache_after_fork_in_child();
+    jm_code_file_after_fork_in_child();
     event_after_fork_in_child(tid);
 }
 
@@ -59,7 +60,7 @@ static void before_syscall(ThreadId tid, UInt number, UWord *args, UInt n_args)
 {
     event_before_syscall(tid, number, args);
     if (number == __NR_execve || number == __NR_execveat)
-        jm_code_cache_before_exec();
+        jm_code_file_flush();
 }
 
 static void after_syscall(ThreadId tid, UInt number, UWord *args, UInt n_args, SysRes res)
@@ -196,7 +197,7 @@ static void fini(Int exit_code)
     has_called_exit = event_ended();
     event_closed();
     if (VG_(clo_stats))
-        jm_code_cache_stats();
+        jm_code_file_stats();
     jm_code_cache_end();
 }
 
@@ -218,7 +219,7 @@ static void pre_clo_init(void)
     VG_(needs_command_line_options)(process_option, jm_options_print_usage, jm_options_print_debug_usage);
     VG_(needs_client_requests)(jm_tool_request);
     VG_(needs_syscall_wrapper)(before_syscall, after_syscall);
-    VG_(needs_print_stats)(jm_code_cache_stats);
+    VG_(needs_print_stats)(jm_code_file_stats);
     VG_(needs_libc_freeres)();
     VG_(needs_cxx_freeres)();
     jm_malloc_init();

@@ -42,9 +42,9 @@ static void print_differing(void *context, AccountId id, ULong bytes, ULong bloc
     printf("differing %d %u %llu %llu\n", *(PeakId *)context, id, bytes, blocks);
 }
 
-static void dump(Bool has_pages)
+static void dump(Bool has_pages, AccountId last)
 {
-    for (AccountId id = 1; id <= jm_ledger_n_accounts(); id++) {
+    for (AccountId id = 1; id <= last; id++) {
         Balance b = jm_ledger_balance(id);
         printf("account %u %llu %llu %llu %llu %llu\n", id, b.live_bytes, b.live_blocks, b.total_bytes, b.total_blocks,
                b.temporaries);
@@ -69,6 +69,7 @@ int main(void)
 {
     static ULong born[1 << 16]; // by block
     Bool has_pages = False;
+    AccountId last = 0;
     char event[16];
     while (scanf("%15s", event) == 1) {
         ULong n[4] = {0, 0, 0, 0};
@@ -80,7 +81,7 @@ int main(void)
             has_pages = True;
             break;
         case 'o': // account, kind, owner
-            jm_ledger_open(0, n[1], n[2]);
+            last = jm_ledger_open(0, n[1], n[2]);
             break;
         case '+': // account, bytes, block
             jm_ledger_credit(n[0], n[1]);
@@ -108,7 +109,7 @@ int main(void)
             jm_ledger_count_temporary(n[0]);
             break;
         case 'd':
-            dump(has_pages);
+            dump(has_pages, last);
         }
     }
     return 0;
