@@ -41,6 +41,7 @@ typedef struct {
 typedef struct {
     ThreadId id;
     Int kernel_id;
+    UWord pointer;                    // FS, TPIDR_EL0
     Bool is_recording;                // holds the lock: its other calls are not recorded
     const NativeRegisters *registers; // of the hook, while it is recording
     Addr sp;                          // theirs

@@ -225,9 +225,21 @@ NativeThread *jm_native_new_thread(void)
     return t;
 }
 
+static UWord own_pointer(void)
+{
+    UWord pointer;
+#if defined(__x86_64__)
+    __asm__("movq %%fs:0, %0" : "=r"(pointer)); // its first word is its own address (ABI for thread-local storage)
+#else
+    __asm__("mrs %0, tpidr_el0" : "=r"(pointer));
+#endif
+    return pointer;
+}
+
 void jm_native_thread_begins(NativeThread *t, const NativeRegisters *registers)
 {
     t->kernel_id = jm_thread_id();
+    t->pointer = own_pointer();
     for (UInt id = 1; id < n_used; id++) // the kernel gives numbers again
         if (&threads[id] != t && threads[id].kernel_id == t->kernel_id) {
             threads[id].kernel_id = 0;
@@ -421,16 +433,9 @@ HostFrameRegisters host_frame(ThreadId tid)
     return frame;
 }
 
-// Of the thread that records; nobody asks for another's.
 UWord host_thread_pointer(ThreadId tid)
 {
-    UWord pointer;
-#if defined(__x86_64__)
-    __asm__("movq %%fs:0, %0" : "=r"(pointer)); // its first word is its own address (ABI for thread-local storage)
-#else
-    __asm__("mrs %0, tpidr_el0" : "=r"(pointer));
-#endif
-    return pointer;
+    return running && running->id == tid ? own_pointer() : threads[tid].pointer; // the last record is shared
 }
 
 Bool host_may_step(Addr ip)
