@@ -48,6 +48,9 @@ Bool host_mapping_at(Addr address, Mapping *found);
 // the host does not see it map; else NULL.
 const HChar *host_unseen_loader(void);
 
+// Report mappings that no hook has seen, such as those of a library that is being loaded.
+void host_update_mappings(void);
+
 // Address above which the host's own memory lies, but for the program's main stack.
 Addr host_own_memory(void);
 

@@ -250,6 +250,7 @@ static ULong next_due_ms;
 // Returns the time that other processes took, in ms.
 static ULong sample(Bool is_due)
 {
+    host_update_mappings();
     jm_mappings_extend_main_stack();
     for (UInt id = 1; id < jm_holders_n(); id++)
         jm_holder_at(id)->shared_bytes = jm_holder_at(id)->swapped_bytes = 0;

@@ -79,6 +79,51 @@ def test_the_process_is_as_large_as_it_reads_in_proc() -> None:
     assert made[2].held == made[1].held == pytest.approx(made[0].held + 64 * MIB, abs=MIB)
 
 
+# The kernel merges blocks that malloc maps with the program's mappings beside them.
+MERGED = """
+#include <sys/mman.h>
+int main(void)
+{
+    for (int i = 0; i < 16; i++) {
+        memset(malloc(MIB + 4096), 1, MIB);
+        memset(mmap(0, MIB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), 1, MIB);
+    }
+    JMASSIF_SNAPSHOT();
+    return 0;
+}
+"""
+
+LIBRARY = """
+static char data[8 * MIB] = {1};
+__attribute__((constructor)) static void begin(void)
+{
+    memset(data, 2, sizeof data);
+    JMASSIF_SNAPSHOT();
+}
+"""
+
+LOADS = """
+#include <dlfcn.h>
+int main(int argc, char **argv)
+{
+    return dlopen(argv[1], RTLD_NOW) == NULL;
+}
+"""
+
+
+def test_blocks_beside_mappings_are_counted_once() -> None:
+    (made,) = requested(record([compile_c(SUMS + MERGED, HEADERS, "-fno-builtin")], WITH_PAGES).profile)
+    assert abs(made.unaccounted) <= 64 * 1024
+    assert made.held >= 32 * MIB
+
+
+def test_a_library_is_counted_before_it_is_loaded_whole() -> None:
+    library = compile_c(SUMS + LIBRARY, HEADERS, "-shared", "-fpic")
+    (made,) = requested(record([compile_c(SUMS + LOADS, HEADERS), library], WITH_PAGES).profile)
+    assert abs(made.unaccounted) <= 64 * 1024
+    assert made.held >= 8 * MIB
+
+
 def valgrinds(maps: str) -> int:
     """What the mappings hold that Valgrind makes on this architecture: above its own base, or of the tool's file."""
     held, is_tools = 0, False

@@ -184,6 +184,58 @@ static void take_over(Known *k, const Known *before)
     k->is_heap |= has_begun && !is_data;
 }
 
+typedef enum { SORT_OTHER, SORT_HEAP, SORT_OWN } Sort;
+
+// The sort of memory without a file at an address; lowers `end` to where it may end.
+static Sort sort_at(Addr address, Bool is_new_data, Addr *end)
+{
+    UInt n;
+    const OwnRegion *own = jm_own_regions(&n);
+    for (UInt i = 0; i < n; i++) {
+        if (own[i].start <= address && address < own[i].end) {
+            *end = own[i].end;
+            return SORT_OWN;
+        }
+        if (address < own[i].start)
+            *end = jm_smaller(*end, own[i].start);
+    }
+    Word i = first_behind(address);
+    if (i == jm_array_n(&known))
+        return is_new_data ? SORT_OTHER : SORT_HEAP;
+    const Known *old = at(i);
+    if (address < old->start) {
+        *end = jm_smaller(*end, old->start);
+        return is_new_data ? SORT_OTHER : SORT_HEAP;
+    }
+    *end = jm_smaller(*end, old->end);
+    return old->is_heap || old->is_own || old->path ? SORT_HEAP : SORT_OTHER;
+}
+
+// The kernel merges neighbours: a block that malloc has mapped with a mapping of the program's, or the recorder's.
+// Split the listed mapping where known sorts change.
+static void part_merged(Word i)
+{
+    const Known *before = i > 0 ? jm_array_at(&fresh, i - 1) : NULL;
+    Known *k = jm_array_at(&fresh, i);
+    if (!has_begun || k->path || k->is_stack || k->is_reported)
+        return;
+    Bool is_data = before && before->end == k->start && before->path;
+    Addr next = k->end;
+    const Sort sort = sort_at(k->start, is_data, &next);
+    while (next < k->end) {
+        Addr end = k->end;
+        if (sort_at(next, False, &end) != sort)
+            break;
+        next = end;
+    }
+    k->is_own = sort == SORT_OWN;
+    if (next >= k->end)
+        return;
+    Known rest = *k;
+    rest.start = k->end = next;
+    jm_array_insert(&fresh, i + 1, &rest);
+}
+
 typedef struct {
     Addr start, end;
 } Range;
@@ -198,6 +250,7 @@ static Bool read_list(void)
     if (!jm_array_n(&fresh))
         return False;
     for (Word i = 0; i < jm_array_n(&fresh); i++) {
+        part_merged(i);
         Known *k = jm_array_at(&fresh, i);
         take_over(k, i > 0 ? jm_array_at(&fresh, i - 1) : NULL);
         k->is_reported |= k->is_heap || (k->is_own && !k->path);
@@ -359,6 +412,11 @@ Bool host_mapping_at(Addr address, Mapping *found)
         .path = k->path,
     };
     return True;
+}
+
+void host_update_mappings(void)
+{
+    jm_native_mappings_changed();
 }
 
 Addr host_own_memory(void)

@@ -201,6 +201,7 @@ static void fini(Int exit_code)
     jm_code_cache_end();
 }
 
+void host_update_mappings(void) {}
 static void pre_clo_init(void)
 {
     VG_(details_name)("jmassif");
