@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// The recorder's memory: regions of its own from the kernel, never the program's heap. Blocks of a size class are used
-// again; larger ones have a region each, and go back to the kernel. Called under the recorder's lock.
+// The recorder's memory: regions of its own from the kernel, never the program's heap. Small blocks are used again by
+// size class, medium ones by first fit; the largest have a region each, and go back to the kernel. Called under the
+// recorder's lock.
 
 #include "host/native/memory.h"
 #include "base/kernel.h"
@@ -12,14 +13,19 @@
 #include <sys/mman.h>
 
 #define REGION_BYTES ((SizeT)32 << 20) // pages that nobody touches cost nothing
-#define LARGEST      ((SizeT)1 << 18)  // of a class
-#define N_CLASSES    (15 * 4)          // 16 bytes × 2^n, in four steps
+#define LARGEST      ((SizeT)1 << 18)  // not in a region of its own
+#define SMALLEST_RUN ((SizeT)1 << 10)
+#define RUN_STEP     ((SizeT)256)
+#define N_CLASSES    (7 * 4) // 16 bytes × 2^n, in four steps
 
 // Before each block; 16 bytes, so that blocks are aligned.
 typedef struct {
     SizeT bytes; // of the block, without this
-    UWord class; // N_CLASSES: a region of its own
+    UWord class; // or IS_RUN, IS_REGION
 } Header;
+
+#define IS_RUN    N_CLASSES
+#define IS_REGION (N_CLASSES + 1)
 
 typedef struct Free {
     struct Free *next;
@@ -46,13 +52,13 @@ static void *take_region(SizeT bytes)
     return (void *)start;
 }
 
-static void give_region_back(Addr start, SizeT bytes)
+static void give_region_back(void *start, SizeT bytes)
 {
     UInt i = 0;
-    while (regions[i].start != start)
+    while (regions[i].start != (Addr)start)
         i++;
     regions[i] = regions[--n_regions];
-    jm_kernel_call(__NR_munmap, start, bytes, 0, 0, 0);
+    jm_kernel_call(__NR_munmap, (UWord)start, bytes, 0, 0, 0);
 }
 
 // The class whose blocks have at least `bytes`; sets `bytes` to their size.
@@ -71,6 +77,52 @@ static Header *header_of(const void *p)
     return (Header *)p - 1;
 }
 
+// A free run. Tables that grow leave runs that are too small for them; neighbours are joined, and fit again.
+typedef struct Run {
+    struct Run *next; // further up
+    SizeT bytes;
+} Run;
+
+static Run *runs;
+static SizeT too_many = ~(SizeT)0; // bytes that no free run has
+
+static void free_run(void *start, SizeT bytes)
+{
+    Run **place = &runs, *before = NULL, *run = start;
+    while (*place && *place < run) {
+        before = *place;
+        place = &before->next;
+    }
+    *run = (Run){*place, bytes};
+    *place = run;
+    if (run->next == (void *)((UChar *)run + bytes))
+        *run = (Run){run->next->next, bytes + run->next->bytes};
+    if (before && run == (void *)((UChar *)before + before->bytes))
+        *before = (Run){run->next, before->bytes + run->bytes};
+    too_many = ~(SizeT)0;
+}
+
+// The header of a free run of these bytes; NULL if there is none.
+static Header *take_run(SizeT bytes)
+{
+    Run **place = bytes < too_many ? &runs : NULL;
+    while (place && *place && (*place)->bytes < bytes)
+        place = &(*place)->next;
+    Run *run = place ? *place : NULL;
+    if (!run) {
+        too_many = bytes < too_many ? bytes : too_many;
+        return NULL;
+    }
+    const SizeT rest = run->bytes - bytes;
+    *place = run->next;
+    if (rest) {
+        Run *after = (Run *)((UChar *)run + bytes);
+        *after = (Run){run->next, rest};
+        *place = after;
+    }
+    return (Header *)run;
+}
+
 static void *take(SizeT bytes, Bool *is_zero)
 {
     Header *h;
@@ -78,22 +130,29 @@ static void *take(SizeT bytes, Bool *is_zero)
     if (bytes > LARGEST) {
         SizeT whole = HOST_PAGE_UP(bytes + sizeof *h);
         h = take_region(whole);
-        *h = (Header){whole - sizeof *h, N_CLASSES};
+        *h = (Header){whole - sizeof *h, IS_REGION};
         return h + 1;
     }
-    UWord class = class_of(&bytes);
-    Free *again = free_blocks[class];
+    const Bool is_run = bytes >= SMALLEST_RUN;
+    UWord class = is_run ? IS_RUN : class_of(&bytes);
+    if (is_run)
+        bytes = JM_ROUND_UP(bytes + sizeof *h, RUN_STEP) - sizeof *h;
+    Free *again = is_run ? NULL : free_blocks[class];
     if (again) {
         free_blocks[class] = again->next;
         *is_zero = False;
         return again;
     }
-    if ((SizeT)(room_end - room) < bytes + sizeof *h) {
-        room = take_region(REGION_BYTES);
-        room_end = room + REGION_BYTES;
+    h = is_run ? take_run(bytes + sizeof *h) : NULL;
+    *is_zero = !h;
+    if (!h) {
+        if ((SizeT)(room_end - room) < bytes + sizeof *h) {
+            room = take_region(REGION_BYTES);
+            room_end = room + REGION_BYTES;
+        }
+        h = (Header *)room;
+        room += bytes + sizeof *h;
     }
-    h = (Header *)room;
-    room += bytes + sizeof *h;
     *h = (Header){bytes, class};
     return h + 1;
 }
@@ -118,8 +177,8 @@ void host_free(void *p)
     if (!p)
         return;
     Header *h = header_of(p);
-    if (h->class == N_CLASSES) {
-        give_region_back((Addr)h, h->bytes + sizeof *h);
+    if (h->class >= IS_RUN) {
+        (h->class == IS_RUN ? free_run : give_region_back)(h, h->bytes + sizeof *h);
         return;
     }
     Free *freed = p;
