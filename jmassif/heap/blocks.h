@@ -24,8 +24,11 @@ Bool jm_blocks_find(Addr address, Block *block);
 // Removes a live block. Does nothing for small blocks: jm_slab_free removes those.
 void jm_blocks_remove(Addr address);
 
-// Removes a block that a custom allocator announced at the address; False if there is none.
-Bool jm_blocks_take_custom(Addr address, Block *block);
+// Removes a block whose end was missed: the address is allocated again. False if there is none.
+Bool jm_blocks_take_stale(Addr address, Block *block);
+
+// Fetches what the others read of an address into the processor's cache, for a look-up that follows soon.
+void jm_blocks_prefetch(Addr address);
 
 // Calls `use` with each block that a custom allocator announced, or with each recorded malloc block; of slab blocks
 // with none.

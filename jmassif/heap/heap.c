@@ -98,12 +98,12 @@ static void died(ThreadId tid, Addr address, const Block *block, AccountId accou
     jm_snapshot_event();
 }
 
-// Drops a custom block that was never freed: its address is allocated again, so its end was not announced.
+// Drops a block that was never freed: a custom one's end was not announced, or the host missed that of another.
 static inline void forget_stale(ThreadId tid, Addr address)
 {
     Block stale;
-    if (jm_blocks_take_custom(address, &stale))
-        died(tid, address, &stale, jm_live_tensor_forget(address, stale.account), jm_options.heap_admin);
+    if (UNLIKELY(jm_blocks_take_stale(address, &stale)))
+        died(tid, address, &stale, jm_live_tensor_forget(address, stale.account), jm_heap_overhead(address, &stale));
 }
 
 static void tell_event(SizeT bytes)
@@ -115,8 +115,9 @@ static void tell_event(SizeT bytes)
 
 static void born(ThreadId tid, Addr address, Block block)
 {
-    forget_stale(tid, address);
+    jm_blocks_prefetch(address);
     block.account = jm_block_account(tid, KIND_HEAP);
+    forget_stale(tid, address);
     block.has_record = block.account && wants_record(block.bytes);
     MemoryBlock memory = as_memory(address, &block, block.account, jm_heap_overhead(address, &block));
     jm_block_born(tid, &memory);

@@ -85,16 +85,6 @@ static ULong n_unrecorded;
 
 static Bool keeps_freed; // free() only records
 
-// A block whose end was missed: it came while the thread was in the recorder, or past the hooks.
-static void forget_missed(Addr address)
-{
-    Block stale;
-    if (UNLIKELY(jm_blocks_find(address, &stale)) && !stale.is_custom) {
-        jm_heap_freed(host_thread(), address, &stale);
-        jm_blocks_remove(address);
-    }
-}
-
 // A call of malloc or its kin, with its arguments and results.
 typedef struct {
     const HChar *api;
@@ -117,12 +107,10 @@ static void failed(const Call *c)
 static void allocated(void *job)
 {
     const Call *c = job;
-    if (LIKELY(c->p != NULL)) {
-        forget_missed((Addr)c->p);
+    if (LIKELY(c->p != NULL))
         jm_heap_allocated(host_thread(), (Addr)c->p, (Block){.bytes = c->bytes});
-    } else {
+    else
         failed(c);
-    }
 }
 
 static Bool is_missed(void)
@@ -171,7 +159,6 @@ static void after_realloc(void *job)
 {
     const Call *c = job;
     if (c->p) {
-        forget_missed((Addr)c->p);
         jm_heap_moved(host_thread(), (Addr)c->old, &c->block, c->overhead, (Addr)c->p, (Block){.bytes = c->bytes});
         if (c->p != c->old)
             jm_native_heap_unmapped((Addr)c->old);
