@@ -258,9 +258,9 @@ static struct {
 static CodeHead recent_heads[1u << RECENT_BITS];
 static ULong n_walks; // number of the current walk
 
-void jm_python_code_begin(void)
+ULong jm_python_code_begin(void)
 {
-    n_walks++;
+    return ++n_walks;
 }
 
 // The entry of this code object, or the less recently used of its two entries.
@@ -272,14 +272,23 @@ static UInt place_of(Addr code)
     return recent_code[second].walk < recent_code[first].walk ? second : first;
 }
 
-FrameId jm_python_code_frame(Addr code, Int at)
+Bool jm_python_code_has(Addr code, const CodeParts *parts)
+{
+    const PythonLayout *l = code_objects.layout;
+    return parts->lines && *(Addr *)(code + l->code_filename) == parts->file &&
+           *(Addr *)(code + l->code_name) == parts->name && *(Addr *)(code + l->code_lines) == parts->lines &&
+           *(Int *)(code + l->code_firstlineno) == parts->first_line && is_code(code);
+}
+
+FrameId jm_python_code_frame(Addr code, Int at, Bool was_on_stack, CodeParts *parts)
 {
     const UInt place = place_of(code);
     CodeHead *head = &recent_heads[place];
     const ULong seen_in = recent_code[place].walk;
-    const Bool is_known =
-        recent_code[place].code == code && (seen_in == n_walks || is_still(head, code, seen_in == n_walks - 1));
+    was_on_stack |= seen_in == n_walks - 1;
+    const Bool is_known = recent_code[place].code == code && (seen_in == n_walks || is_still(head, code, was_on_stack));
     recent_code[place].code = 0;
+    *parts = (CodeParts){0};
     if (!is_known && !read_head(code, head)) {
         n_unreadable++;
         return 0;
@@ -289,6 +298,8 @@ FrameId jm_python_code_frame(Addr code, Int at)
     recent_code[place].code = code;
     recent_code[place].walk = n_walks;
     recent_code[place].at = at;
+    if (!head->is_generated)
+        *parts = (CodeParts){head->file.object, head->name.object, head->lines.object, head->first_line};
     return recent_code[place].frame;
 }
 

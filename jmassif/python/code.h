@@ -11,11 +11,21 @@
 // `type`: PyCode_Type, or 0 if unknown. The layout must outlive all calls.
 void jm_python_code_start(const PythonLayout *layout, Addr type);
 
-// Start walking one stack with Python frames. The program stands still until the walk ends.
-void jm_python_code_begin(void);
+// Start walking one stack with Python frames, and return the walk's number. The program stands still until it ends.
+ULong jm_python_code_begin(void);
 
-// The frame of the instruction at byte `at` of a code object; 0 if it is not a Python function or not readable.
-FrameId jm_python_code_frame(Addr code, Int at);
+// Addresses of a code object's parts, which tell it from another one at its place.
+typedef struct {
+    Addr file, name, lines; // 0: read the object anew each time
+    Int first_line;
+} CodeParts;
+
+// The frame of the instruction at byte `at` of a code object; 0 if it is not a Python function or not readable. Sets
+// `*parts`. `was_on_stack`: the last walk saw this object.
+FrameId jm_python_code_frame(Addr code, Int at, Bool was_on_stack, CodeParts *parts);
+
+// Return whether an object that the last walk saw is still the same. It must be readable.
+Bool jm_python_code_has(Addr code, const CodeParts *parts);
 
 // Bytes of a structure up to the end of these word-sized fields. Fields may have any order, and published offsets may
 // have any value.

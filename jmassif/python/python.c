@@ -13,6 +13,7 @@
 #include "base/client_memory.h"
 #include "base/libc.h"
 #include "base/options.h"
+#include "base/per_thread.h"
 #include "base/table.h"
 #include "base/text.h"
 #include "host/host.h"
@@ -242,7 +243,13 @@ typedef struct {
 #define UNMARKED  0          // 3.6-3.9: matched by the evaluator's name
 #define UNMATCHED (~(Addr)0) // the chain broke before its marker
 
-static FrameId chain[JM_MAX_FRAMES];
+typedef struct {
+    Addr frame, code;
+    Int at;
+} ChainFrame;
+
+static ChainFrame chain[JM_MAX_FRAMES];
+static FrameId names[JM_MAX_FRAMES]; // of the chain's; 0 if hidden
 static Group groups[JM_MAX_FRAMES];
 static UInt n_chain, n_grouped, n_groups;
 
@@ -254,15 +261,58 @@ static void end_group(Addr marker)
     n_grouped = n_chain;
 }
 
-static void add_frame(Addr code, Int at)
+static void add_frame(Addr frame, Addr code, Int at)
 {
-    if (n_chain == JM_MAX_FRAMES) {
+    if (n_chain == JM_MAX_FRAMES)
         counters.cut++;
-        return;
+    else
+        chain[n_chain++] = (ChainFrame){frame, code, at};
+}
+
+typedef struct {
+    ChainFrame of;
+    CodeParts parts;
+    FrameId name;
+} LastFrame;
+
+// A thread's last chain, outermost first.
+typedef struct {
+    LastFrame *frames;
+    UInt n, capacity;
+    ULong walk;     // its number
+    ULong mappings; // jm_n_forgotten then
+} LastChain;
+
+static void release(ThreadId tid, void *record, ThreadEnd how)
+{
+    host_free(((LastChain *)record)->frames);
+}
+
+static PerThread last_chains = JM_PER_THREAD("jm.python", LastChain, release);
+
+// Most frames are those of the last walk, if it was this thread's: compare a few words of each.
+static void name_chain(ThreadId tid, ULong walk)
+{
+    LastChain *last = JM_OF_THREAD(&last_chains, LastChain, tid);
+    const Bool is_next = last->walk == walk - 1, is_mapped = last->mappings == jm_n_forgotten;
+    if (n_chain > last->capacity) {
+        last->capacity = 2 * n_chain;
+        last->frames = host_realloc("jm.python", last->frames, last->capacity * sizeof *last->frames);
     }
-    FrameId frame = jm_python_code_frame(code, at);
-    if (frame)
-        chain[n_chain++] = frame;
+    for (UInt i = 0; i < n_chain; i++) {
+        const UInt depth = n_chain - 1 - i;
+        const ChainFrame now = chain[i];
+        LastFrame *f = &last->frames[depth];
+        const Bool is_same = is_next && depth < last->n && f->of.frame == now.frame && f->of.code == now.code;
+        if (!is_same || f->of.at != now.at || !is_mapped || !jm_python_code_has(now.code, &f->parts)) {
+            f->name = jm_python_code_frame(now.code, now.at, is_same, &f->parts);
+            f->of = now;
+        }
+        names[i] = f->name;
+    }
+    last->n = n_chain;
+    last->walk = walk;
+    last->mappings = jm_n_forgotten;
 }
 
 // Both walks stop at memory that cannot be read.
@@ -281,7 +331,7 @@ static void walk_frame_objects(Addr state)
             return;
         }
         // 3.10 counts code units of two bytes.
-        add_frame(code, (Int)(l->lines == LINES_3_10 ? 2 * instruction : instruction));
+        add_frame(frame, code, (Int)(l->lines == LINES_3_10 ? 2 * instruction : instruction));
         end_group(record && record != state + l->root_cframe ? record : UNMARKED);
         if (record)
             jm_read_word(record + l->cframe_previous, &record);
@@ -322,7 +372,7 @@ static void walk_interpreter_frames(Addr state)
         if (owner < l->first_shim_owner) {
             UWord code = *(UWord *)(frame + l->frame_code) & ~(UWord)3; // low bits are a tag since 3.14
             UWord instruction = *(UWord *)(frame + l->frame_instruction);
-            add_frame(code, (Int)(instruction - bytes_run_by(frame, code)));
+            add_frame(frame, code, (Int)(instruction - bytes_run_by(frame, code)));
             if (l->chain == CHAIN_CFRAME_ENTRY && *(UChar *)(frame + l->frame_is_entry)) {
                 end_group(record);
                 jm_read_word(record + l->cframe_previous, &record);
@@ -366,8 +416,9 @@ static void walk_states(ThreadId tid)
     Addr states[MAX_STATES_OF_ONE];
     UInt n = find_states(tid, states, MAX_STATES_OF_ONE);
     n_chain = n_grouped = n_groups = 0;
-    if (n)
-        jm_python_code_begin();
+    if (!n)
+        return;
+    const ULong walk = jm_python_code_begin();
     for (UInt i = 0; i < n; i++) {
         UInt first_new = n_groups;
         if (python.layout.chain == CHAIN_FRAME_OBJECTS)
@@ -379,6 +430,7 @@ static void walk_states(ThreadId tid)
         if (first_new)
             sort_groups(first_new);
     }
+    name_chain(tid, walk);
 }
 
 // ---- interleaving --------------------------------------------------------------------------------------------
@@ -392,8 +444,9 @@ static Bool is_activation(const Group *group, Addr ip, Addr sp, Addr outer_sp)
 
 static UInt put_group(const Group *group, Addr *keys, UInt n_keys, UInt max)
 {
-    for (UInt i = 0; i < group->n && n_keys < max; i++)
-        keys[n_keys++] = JM_PYTHON_FRAME_KEY | chain[group->first + i];
+    for (UInt i = group->first; i < group->first + group->n && n_keys < max; i++)
+        if (names[i])
+            keys[n_keys++] = JM_PYTHON_FRAME_KEY | names[i];
     return n_keys;
 }
 
