@@ -40,8 +40,8 @@
 #define N_SAMPLES    16
 #define SAMPLE_BYTES 32
 
-typedef struct {
-    Addr to, to_end; // first: pairs are sorted by it, and do not overlap there
+typedef struct Pair {
+    Addr to, to_end; // pairs do not overlap there
     Addr from, from_end;
     ULong bytes;
     ULong begin, unchanged_at; // in time units
@@ -49,15 +49,22 @@ typedef struct {
     AccountId host, device;
     AccountId copied_by, pinned_by; // of the stacks that copied, and registered (0: none), without bytes
     UInt id;                        // in the trace; 0: not written
+    struct Pair *next;              // of the same heap block
 } Pair;
 
-static Array pairs = JM_ARRAY("jm.copies", Pair);
+// Small, as entries move when another begins or ends.
+typedef struct {
+    Addr to; // first: they are sorted by it
+    Pair *pair;
+} Place;
+
+static Array pairs = JM_ARRAY("jm.copies", Place);
 static UInt n_ids;
 static ULong n_left_out, bytes_left_out;
 
 static Pair *pair_at(Word i)
 {
-    return jm_array_at(&pairs, i);
+    return ((Place *)jm_array_at(&pairs, i))->pair;
 }
 
 // ---- large heap blocks ---------------------------------------------------------------------------------------
@@ -66,7 +73,7 @@ static Pair *pair_at(Word i)
 // on.
 typedef struct {
     Addr start, end;
-    Bool is_source; // of a pair, now or before
+    Pair *pairs; // whose source it is
 } LargeBlock;
 
 static Array blocks = JM_ARRAY("jm.copies", LargeBlock);
@@ -82,19 +89,42 @@ static LargeBlock *block_around(Addr address)
 void jm_copies_block(Addr start, ULong bytes)
 {
     if (has_copies && jm_array_n(&blocks) < MOST_BLOCKS && !block_around(start))
-        jm_array_insert(&blocks, jm_array_behind(&blocks, 0, start), &(LargeBlock){start, start + bytes, False});
+        jm_array_insert(&blocks, jm_array_behind(&blocks, 0, start), &(LargeBlock){start, start + bytes, NULL});
 }
 
-// Returns whether the range may be the source of a pair: true unless it is a block that never was.
-static Bool forget_block(Addr start)
+// Sources in no heap block lie in between.
+static UWord n_elsewhere;
+static Addr elsewhere, elsewhere_end;
+
+static void add_pair(const Pair *p)
 {
-    Word i = jm_array_behind(&blocks, 0, start) - 1;
-    const LargeBlock *block = i < 0 ? NULL : jm_array_at(&blocks, i);
-    if (!block || block->start != start)
-        return True;
-    Bool is_source = block->is_source;
-    jm_array_remove(&blocks, i);
-    return is_source;
+    LargeBlock *block = block_around(p->from);
+    Place place = {p->to, host_alloc_zeroed("jm.copies", 1, sizeof *p)};
+    *place.pair = *p;
+    jm_array_insert(&pairs, jm_array_behind(&pairs, 0, p->to), &place);
+    if (block) {
+        place.pair->next = block->pairs;
+        block->pairs = place.pair;
+        return;
+    }
+    elsewhere = n_elsewhere && elsewhere < p->from ? elsewhere : p->from;
+    elsewhere_end = n_elsewhere && elsewhere_end > p->from_end ? elsewhere_end : p->from_end;
+    n_elsewhere++;
+}
+
+static void remove_pair(Word i)
+{
+    Pair *p = pair_at(i);
+    LargeBlock *block = block_around(p->from);
+    Pair **link = block ? &block->pairs : NULL;
+    while (link && *link && *link != p)
+        link = &(*link)->next;
+    if (link && *link)
+        *link = p->next;
+    else
+        n_elsewhere--;
+    host_free(p);
+    jm_array_remove(&pairs, i);
 }
 
 // ---- samples -------------------------------------------------------------------------------------------------
@@ -113,11 +143,12 @@ static UShort sum_of(const void *sample)
 
 typedef UChar Samples[N_SAMPLES][SAMPLE_BYTES];
 
-// The kernel reads: another thread may unmap the memory, and managed memory may be out of the processor's reach.
+// The kernel reads: another thread may unmap the memory, and managed memory may be out of the processor's reach. It
+// writes to our own memory, because it looks up each page of the other side: of 16 here that takes four times as long.
 static Bool read_samples(const struct iovec *from, UInt n, Samples into)
 {
     struct iovec to = {into, (SizeT)n * SAMPLE_BYTES};
-    return jm_kernel_call6(__NR_process_vm_readv, jm_process_id(), (UWord)&to, 1, (UWord)from, n, 0) ==
+    return jm_kernel_call6(__NR_process_vm_writev, jm_process_id(), (UWord)from, n, (UWord)&to, 1, 0) ==
            (Long)to.iov_len;
 }
 
@@ -135,11 +166,24 @@ static Bool take_samples(Pair *p)
     return True;
 }
 
-static Bool is_present(Int pagemap, Addr address)
+// Entries of /proc/self/pagemap, read ahead: a small source has all its samples in them.
+typedef struct {
+    Addr first; // page
+    Addr n;
+    ULong entries[64];
+} Present;
+
+static Bool is_present(Present *present, Int pagemap, Addr address)
 {
-    ULong entry;
-    return pagemap < 0 || jm_read_at(pagemap, &entry, sizeof entry, address / HOST_PAGE_BYTES * sizeof entry) != 8 ||
-           entry >> 63;
+    const Addr page = address / HOST_PAGE_BYTES;
+    if (pagemap < 0)
+        return True;
+    if (page - present->first >= present->n) {
+        const Long n_bytes = jm_read_at(pagemap, present->entries, sizeof present->entries, page * sizeof(ULong));
+        present->first = page;
+        present->n = n_bytes > 0 ? n_bytes / sizeof(ULong) : 0;
+    }
+    return !present->n || present->entries[page - present->first] >> 63;
 }
 
 // Returns whether most samples are in memory, and these the same.
@@ -148,9 +192,10 @@ static Bool is_unchanged(const Pair *p, Int pagemap)
     Samples bytes;
     struct iovec from[N_SAMPLES];
     UInt which[N_SAMPLES], n = 0;
+    Present present = {.n = 0};
     for (UInt i = 0; i < N_SAMPLES; i++) {
         from[n] = (struct iovec){(void *)sample_at(p, i), SAMPLE_BYTES};
-        if (is_present(pagemap, sample_at(p, i)))
+        if (is_present(&present, pagemap, sample_at(p, i)))
             which[n++] = i;
     }
     if (n <= N_SAMPLES / 2 || !read_samples(from, n, bytes))
@@ -191,7 +236,7 @@ static void end_pair(Word i, Bool is_compared)
         write_pair(p);
     if (p->id)
         jm_trace_copy_end(p->id, p->unchanged_at);
-    jm_array_remove(&pairs, i);
+    remove_pair(i);
 }
 
 // The first pair with device memory there or behind it.
@@ -214,10 +259,16 @@ void jm_copies_ended(Addr start, ULong bytes)
 {
     if (!has_copies)
         return;
-    Bool may_be_source = forget_block(start);
-    if (!jm_array_n(&pairs))
-        return;
+    for (Word i = jm_array_behind(&blocks, 0, start - 1); i < jm_array_n(&blocks);) {
+        const LargeBlock *block = jm_array_at(&blocks, i);
+        if (block->start >= start + bytes)
+            break;
+        while (block->pairs)
+            end_pair(first_at_device(block->pairs->to), True);
+        jm_array_remove(&blocks, i);
+    }
     end_at_device(start, start + bytes, True);
+    const Bool may_be_source = n_elsewhere && start < elsewhere_end && elsewhere < start + bytes;
     for (Word i = may_be_source ? jm_array_n(&pairs) - 1 : -1; i >= 0; i--)
         if (pair_at(i)->from < start + bytes && start < pair_at(i)->from_end)
             end_pair(i, True);
@@ -252,11 +303,9 @@ static AccountId host_account(Addr from)
 {
     Addr end;
     Block heap;
-    LargeBlock *large = block_around(from);
-    if (large) {
-        large->is_source = True;
+    const LargeBlock *large = block_around(from);
+    if (large)
         return jm_blocks_find(large->start, &heap) ? heap.account : 0;
-    }
     const DeviceBlock *block = jm_device_block_around(from, &end);
     if (block)
         return jm_kind_side(block->kind) == SIDE_HOST ? block->account : 0;
@@ -283,13 +332,15 @@ void jm_copies_registered(ThreadId tid, Addr start, ULong bytes)
 {
     Registered r = {start, start + bytes, bytes ? jm_account(jm_scope_node(tid), KIND_PINNED) : 0};
     Registered *known = jm_array_find(&registered, &start, sizeof start);
-    if (known)
+    if (known) {
+        r.end = bytes ? r.end : known->end;
         jm_array_remove(&registered, ((UChar *)known - registered.records) / (Word)sizeof r);
+    }
     if (bytes && jm_array_n(&registered) < MOST_REGISTERED)
         jm_array_add(&registered, &r);
-    for (Word i = 0; bytes && i < jm_array_n(&pairs); i++) {
+    for (Word i = 0; i < jm_array_n(&pairs); i++) {
         Pair *p = pair_at(i);
-        if (p->from < r.start || p->from_end > r.end)
+        if (p->from < r.start || p->from_end > r.end || (!bytes && had_a_peak(p, jm_clock_now())))
             continue;
         p->pinned_by = r.by;
         if (p->id)
@@ -384,14 +435,14 @@ void jm_copies_copied(ThreadId tid, const CopiedBytes *c)
         jm_ledger_peak(PEAK_TOTAL, &p.begin, &host, &device); // the copy's memory is what raised it
     }
     p.pinned_by = pinned_by(&p);
-    jm_array_insert(&pairs, jm_array_behind(&pairs, 0, p.to), &p);
+    add_pair(&p);
 }
 
 // ---- snapshots -----------------------------------------------------------------------------------------------
 
-// A comparison takes about 10 µs.
+// A comparison takes 5 to 10 µs, so all take a thousandth of the run.
 #define MS_BETWEEN 100
-#define PAIRS_A_MS 1
+#define MS_A_PAIR  10
 
 void jm_copies_verify(Bool in_full)
 {
@@ -399,7 +450,7 @@ void jm_copies_verify(Bool in_full)
     ULong now_ms = jm_clock_ms();
     if (!jm_array_n(&pairs) || (!in_full && now_ms < next_ms))
         return;
-    next_ms = now_ms + MS_BETWEEN + jm_array_n(&pairs) / PAIRS_A_MS;
+    next_ms = now_ms + MS_BETWEEN + jm_array_n(&pairs) * MS_A_PAIR;
     Int pagemap = jm_pagemap_open();
     ULong now = jm_clock_now();
     for (Word i = jm_array_n(&pairs) - 1; i >= 0; i--) {
@@ -430,7 +481,8 @@ void jm_copies_write(void)
 // Device memory is not inherited.
 void jm_copies_after_fork_in_child(void)
 {
-    jm_array_clear(&pairs);
+    while (jm_array_n(&pairs))
+        remove_pair(jm_array_n(&pairs) - 1);
     jm_array_clear(&registered);
     n_left_out = bytes_left_out = 0;
     for (CopySum *s = NULL; (s = jm_map_next(&sums, s));)

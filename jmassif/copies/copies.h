@@ -20,7 +20,7 @@ void jm_copies_block(Addr start, ULong bytes);
 // Memory at these addresses, of either side, ends. It may be gone already.
 void jm_copies_ended(Addr start, ULong bytes);
 
-// Before a snapshot: ends pairs with changed sources, unless the last look was so recent that it would exceed 1 % of
+// Before a snapshot: ends pairs with changed sources, unless the last look was so recent that it would exceed 0.1 % of
 // the run. `in_full`: look anyway.
 void jm_copies_verify(Bool in_full);
 

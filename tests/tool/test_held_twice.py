@@ -49,7 +49,7 @@ def free(name, to):
     check(runtime.cudaFree(to))
     del held[name]
 
-N = {"mapped": 3000003, "read": 2000003, "numpy": 1600000, "pinned": 1234568}
+N = {"mapped": 3000003, "read": 2000003, "numpy": 1600000, "pinned": 1234568, "late": 800000}
 file = tempfile.NamedTemporaryFile()
 file.write(os.urandom(4096) * 800)
 file.flush()
@@ -103,6 +103,11 @@ del held["again"]
 small = (ctypes.c_char * 65535)()
 check(runtime.cudaMemcpy(on_gpu["read"], small, ctypes.c_size_t(65535), 1))
 mark("small")
+late = numpy.arange(N["late"] // 8, dtype=numpy.float64)
+check(runtime.cudaHostRegister(ctypes.c_void_p(late.ctypes.data), ctypes.c_size_t(N["late"]), 0))
+copied("late", late.ctypes.data, N["late"])
+check(runtime.cudaHostUnregister(ctypes.c_void_p(late.ctypes.data)))
+mark("unregistered")
 """
 NAMES: Tuple[str, ...] = (
     "mapped",
@@ -115,7 +120,7 @@ NAMES: Tuple[str, ...] = (
     "changed",
     "storage freed",
 )
-NAMES += ("overwritten", "unmapped", "device to device", "small")
+NAMES += ("overwritten", "unmapped", "device to device", "small", "unregistered")
 
 
 def script_of(sim: Path) -> Tuple[Path, List[Argument]]:
@@ -194,8 +199,17 @@ def test_at_the_peak_all_four_ways_count_to_the_byte_with_their_lines(sim: Path,
 @pytest.mark.parametrize("host", HOSTS)
 def test_a_copy_counts_once_though_the_runtime_calls_the_driver(sim: Path, host: str) -> None:
     profile, _ = recording_of(sim, host)
-    assert sum(n for n, _ in profile.copied.values()) == 7
-    assert sum(n_bytes for _, n_bytes in profile.copied.values()) == 3 * 3000003 + 2000003 + 2 * 1600000 + 1234568
+    assert sum(n for n, _ in profile.copied.values()) == 8
+    n_bytes = 3 * 3000003 + 2000003 + 2 * 1600000 + 1234568 + 800000
+    assert sum(n_bytes for _, n_bytes in profile.copied.values()) == n_bytes
+
+
+@pytest.mark.parametrize("host", HOSTS)
+def test_memory_that_is_registered_no_more_is_not_pinned(sim: Path, host: str) -> None:
+    profile, said = recording_of(sim, host)
+    time = next(mark.time for mark in profile.marks if mark.text == "unregistered")
+    (late,) = [copy for copy in held_at(profile, time) if copy.bytes == said["unregistered"]["late"]]
+    assert not late.pinned_by
 
 
 def test_both_hosts_hold_the_same(sim: Path) -> None:

@@ -1,23 +1,30 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Weights that PyTorch keeps beside their copies on the GPU are held twice, to the byte."""
+"""Weights that PyTorch keeps beside their copies on the GPU are held twice, to the byte, until either side ends."""
 
-from check_counters import DEFAULT, ROOT, SCRIPTS, Program, run_inside
+import functools
+from typing import Any, Dict, List, Tuple
+
+import pytest
+
+from check_counters import DEFAULT, HOSTS, SCRIPTS, Program, record
 from jmassif.analysis.moments import select
 from jmassif.analysis.summary import build_report
+from jmassif.model.run import Profile
 from jmassif.reader.builder import load_file
 
-# UCX, which this build of PyTorch loads, patches mmap.
-WITHOUT_HOOKS = ["env", "UCX_MEM_MMAP_HOOK_MODE=none", "UCX_MEM_EVENTS=no"]
+
+@functools.lru_cache(maxsize=None)
+def recorded(host: str) -> Tuple[Profile, Dict[str, Dict[str, int]]]:
+    """The run, and by mark the bytes that the script holds twice."""
+    program = Program("held-twice", (), DEFAULT)
+    trace, told = record(program, host, ["python3", f"{SCRIPTS}/held_twice.py"])
+    return load_file(str(trace)), {line["mark"]: line["held"] for line in told}
 
 
-def test_four_ways_of_loading_are_held_twice() -> None:
-    trace = ROOT / "out" / "held-twice.jmassif"
-    trace.parent.mkdir(exist_ok=True)
-    if trace.exists():
-        trace.unlink()
-    command = ["jmassif", f"--jmassif-out-file=/out/{trace.name}", "python3", f"{SCRIPTS}/held_twice.py"]
-    (said,) = run_inside(Program("held-twice", (), DEFAULT), WITHOUT_HOOKS + command)
-    profile = load_file(str(trace))
+@pytest.mark.parametrize("host", HOSTS)
+def test_four_ways_of_loading_are_held_twice(host: str) -> None:
+    profile, told = recorded(host)
+    said = told["loaded"]
     twice = build_report(profile, select(profile, "peak-device")).held_twice
     assert twice and sorted(row.bytes for row in twice.rows) == sorted(said.values())
     assert {(row.bytes, row.kind, row.is_pinned) for row in twice.rows} == {
@@ -25,4 +32,18 @@ def test_four_ways_of_loading_are_held_twice() -> None:
         (said["numpy"], "heap", False),
         (said["mmap"], "file", False),
         (said["pinned"], "pinned", True),
+    }
+
+
+@pytest.mark.parametrize("host", HOSTS)
+def test_what_has_ended_is_not_held_twice(host: str) -> None:
+    profile, told = recorded(host)
+
+    def lasting(mark: Any) -> List[int]:
+        snapshot = profile.snapshots[mark.snapshot]
+        untils = [(profile.copies_until if copy.until is None else copy.until, copy) for copy in profile.copies.values()]
+        return sorted(copy.bytes for until, copy in untils if copy.begin <= mark.time and until >= snapshot.time)
+
+    assert {mark.text: lasting(mark) for mark in profile.marks} == {
+        mark: sorted(held.values()) for mark, held in told.items()
     }
