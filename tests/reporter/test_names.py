@@ -131,6 +131,8 @@ def test_code_from_strings_is_named_by_the_line_that_ran_it() -> None:
         "-c": inner,
         "exec": [*inner, "builtin_exec (python3)", "py run (/app/train.py:12)"],
         "twice": ["malloc (libc.so.6)", "py f (<string>:3)", *inner[1:], "py run (/app/train.py:12)"],
+        "exec in -c": [*inner, "py <module> (<string>:2)"],
+        "exec in exec": [*inner, "py <module> (<string>:2)", "py run (/app/train.py:12)"],
         ".pth": [
             *inner,
             "py addpackage (/usr/lib/python3.11/site.py:186)",
@@ -152,5 +154,7 @@ def test_code_from_strings_is_named_by_the_line_that_ran_it() -> None:
         "-c": "<string>:1 (<module>)",
         "exec": "<string> of train.py:12:1 (<module>)",
         "twice": "<string> of train.py:12:3 (f)",
+        "exec in -c": "<string> of <string>:2:1 (<module>)",
+        "exec in exec": "<string> of <string> of train.py:12:2:1 (<module>)",
         ".pth": "<string> of site.py:186:1 (<module>)",
     }

@@ -428,7 +428,7 @@ def name_generated_code(profile: Profile) -> None:
 
     def caller_of(node: int) -> int:
         is_module = False
-        while node and (frame_of[node] in generated or frames[frame_of[node]][0] != "p"):
+        while node and (frames[frame_of[node]][0] != "p" or (not is_module and frame_of[node] in generated)):
             is_module = is_module or strings[frames[frame_of[node]][1]] == "<module>"
             node = parents[node]
         return frame_of[node] if node and is_module else 0
@@ -436,14 +436,15 @@ def name_generated_code(profile: Profile) -> None:
     nodes = [node for node, frame in enumerate(frame_of) if frame in generated] if generated else []
     ids, texts = count(max(frames, default=0) + 1), count(max(strings) + 1)
     new: Dict[Tuple[int, int], int] = {}  # by frame, and caller's
-    for node, caller in [(node, caller_of(node)) for node in nodes]:
-        frame = frame_of[node]
+    for node in nodes:  # callers first: they have their names
+        frame, caller = frame_of[node], caller_of(node)
         if caller and (frame, caller) not in new:
             new[frame, caller] = id_ = next(ids)
             text, line = next(texts), frames[caller][4]
             strings[text] = f"{_GENERATED} of {strings[frames[caller][3]].rpartition('/')[2]}:{line}"
             type_, function, object_, _, line, address = frames[frame]
             frames[id_] = (type_, function, object_, text, line, address)
+            generated.add(id_)
         frame_of[node] = new.get((frame, caller), frame)
 
 
