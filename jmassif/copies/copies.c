@@ -152,17 +152,20 @@ static Bool read_samples(const struct iovec *from, UInt n, Samples into)
            (Long)to.iov_len;
 }
 
-// Returns whether the source can be read.
+// Returns whether the source can be read. The copy has just read it, and a heap block cannot be freed meanwhile.
 static Bool take_samples(Pair *p)
 {
     Samples bytes;
     struct iovec from[N_SAMPLES];
+    Block heap;
+    const LargeBlock *block = block_around(p->from);
+    const Bool is_heap = block && p->from_end <= block->end && jm_blocks_find(block->start, &heap) && !heap.is_custom;
     for (UInt i = 0; i < N_SAMPLES; i++)
         from[i] = (struct iovec){(void *)sample_at(p, i), SAMPLE_BYTES};
-    if (!read_samples(from, N_SAMPLES, bytes))
+    if (!is_heap && !read_samples(from, N_SAMPLES, bytes))
         return False;
     for (UInt i = 0; i < N_SAMPLES; i++)
-        p->sums[i] = sum_of(bytes[i]);
+        p->sums[i] = sum_of(is_heap ? from[i].iov_base : bytes[i]);
     return True;
 }
 
