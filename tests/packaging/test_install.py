@@ -12,7 +12,7 @@ from typing import Set
 import pytest
 
 from jmassif.cli.main import COMMANDS
-from tests.harness import BUILD, MADE, ROOT, Run, check_run, configure_and_make, made_each_run, run, source_tree
+from tests.harness import ARCH, BUILD, MADE, ROOT, Run, check_run, configure_and_make, made_each_run, run, source_tree
 
 
 def files_below(directory: Path) -> Set[str]:
@@ -72,6 +72,14 @@ def test_make_install_ends_with_a_command_that_works_as_printed(
     assert command.startswith(f"  {prefix}/bin/jmassif ")
     done = run(["sh", "-c", command], cwd=tmp_path)
     assert done.returncode == 0 and re.search(r"(?m)^<string>:1 +64\.[02] MiB", done.stdout), done.stdout + done.stderr
+
+
+def test_a_prefix_that_is_not_the_configured_one_is_refused(default_tree: Path, tmp_path: Path) -> None:
+    tool = valgrind_libexec(default_tree) / f"jmassif-{ARCH}-linux"
+    before = tool.exists() and tool.stat().st_mtime_ns
+    done = run(["make", "install", f"prefix={tmp_path}"], cwd=default_tree)
+    assert done.returncode != 0 and f"configure --prefix={tmp_path} " in done.stderr
+    assert not files_below(tmp_path) and (tool.exists() and tool.stat().st_mtime_ns) == before
 
 
 def test_an_installation_with_prefix_has_all_that_valgrind_looks_for(private_tree: Path, prefix: Path) -> None:
