@@ -206,6 +206,13 @@ def test_without_python_what_needs_it_gets_one_line(tmp_path: Path, subcommand: 
     one_line(done, 2, f"{subcommand} needs Python 3.6", "no-such-python")
 
 
+@pytest.mark.parametrize("subcommand", ["doctor", "report"])
+def test_without_the_reporter_what_needs_it_gets_one_line(tmp_path: Path, subcommand: str) -> None:
+    command = installed(tmp_path / "there")
+    (tmp_path / "there/share/jmassif/python").unlink()
+    one_line(start(command, subcommand, cwd=tmp_path), 2, f"{subcommand} needs the reporter", "there/share/jmassif/python")
+
+
 @pytest.mark.parametrize("name, text", [("jm_print", "Peak 233 MiB"), ("jm_diff", "total ")])
 def test_short_names_are_links_to_it(tmp_path: Path, name: str, text: str) -> None:
     link = short_name(installed(tmp_path / "there"), name)
