@@ -139,13 +139,8 @@ SKIPPED: List[Tuple[str, List[str]]] = [
         ],
     ),
     (
-        "a signal that ends the program is seen by nobody in it",
-        [
-            "tool/test_end.py::test_the_end_is_told_as_the_program_meets_it[[]*-SIG*",
-            "tool/test_end.py::test_the_signal_that_kills_a_forked_child_is_told*",
-            "tool/test_headlines.py::*[[]aborts]",
-            "tool/test_machine.py::test_a_program_that_the_kernel_kills_leaves_what_it_held*",
-        ],
+        "SIGKILL is seen by nobody in the program",
+        ["tool/test_machine.py::test_a_program_that_the_kernel_kills_leaves_what_it_held*"],
     ),
     (
         "the kernel calls it like the program in any case",

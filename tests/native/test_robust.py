@@ -358,6 +358,53 @@ int main(int argc, char **argv) {
     assert max(at_end) < (100000, 1100)  # none by a clone has written into its parent's trace
 
 
+def test_signals_that_nobody_handles_look_so_and_end_the_program_by_their_number() -> None:
+    """The C library's own abort, a fault and a signal from outside, in a program that has asked for all it may see of them."""
+    program = c(
+        """
+#include <assert.h>
+static int n_handled;
+static void count(int number) { n_handled++; }
+__attribute__((noinline)) static void *hold(int n) { return malloc(n); }
+static void tell(int number) {
+    struct sigaction a;
+    sigaction(number, NULL, &a); // the flag that is left out is the C library's own, SA_RESTORER
+    printf("%d: %d %x %d\\n", number, a.sa_handler == SIG_DFL, a.sa_flags & ~0x04000000, sigismember(&a.sa_mask, SIGHUP));
+}
+int main(int argc, char **argv) {
+    int status;
+    for (int i = 1; i < 32; i++)
+        if (i != SIGPIPE && i != SIGXFSZ) tell(i); // Python's children ignore them
+    printf("%d", signal(SIGTERM, count) == SIG_DFL);
+    printf(" %d", signal(SIGTERM, SIG_DFL) == count);
+    printf(" %d\\n", signal(SIGTERM, SIG_DFL) == SIG_DFL);
+    tell(SIGTERM);
+    signal(SIGUSR1, count);
+    if (!vfork()) { signal(SIGUSR1, SIG_DFL); _exit(0); }
+    wait(&status);
+    raise(SIGUSR1);
+    printf("%d %x\\n", n_handled, status);
+    fflush(stdout);
+    setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
+    sink = hold(1000);
+    close(2);
+    switch (argv[1][0]) {
+    case 'a': assert(argc == 0);
+    case 's': *(volatile int *)8 = 1;
+    case 't': if (!fork()) { kill(getppid(), SIGTERM); _exit(0); } for (;;) pause();
+    case 'k': kill(getpid(), SIGINT); for (;;) pause();
+    }
+}
+""",
+    )
+    for way, number in ("a", signal.SIGABRT), ("s", signal.SIGSEGV), ("t", signal.SIGTERM), ("k", signal.SIGINT):
+        ran = same([program, way])
+        assert ran.done.returncode == -number
+        profiles = [load_file(str(trace)) for trace in ran.traces()]
+        ends = [(p.end.code, held(p, program)["hold"]) for p in profiles if p.end and p.end.reason == "signal"]
+        assert ends == [(number, (1000, 1))], way
+
+
 def test_a_program_sees_no_child_of_the_recorder() -> None:
     program = c(
         """

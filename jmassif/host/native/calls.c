@@ -635,36 +635,12 @@ static void ends(void *status)
     close_trace();
 }
 
-static void killed(void *signal)
+void jm_native_killed(void *signal)
 {
     jm_native_end_threads();
     event_ended();
     event_killed(*(UInt *)signal);
     close_trace();
-}
-
-// The kernel ends a process at these, unless it has a handler or ignores them.
-static Bool is_deadly(Int signal)
-{
-    struct {
-        void *handler;
-        ULong flags;
-        void *restorer;
-        ULong mask;
-    } action;
-    if (signal <= 0 || signal == SIGCHLD || signal == SIGCONT || signal == SIGURG || signal == SIGWINCH ||
-        (signal >= SIGSTOP && signal <= SIGTTOU))
-        return False;
-    return jm_kernel_call(__NR_rt_sigaction, signal, 0, (UWord)&action, sizeof(ULong), 0) == 0 && !action.handler;
-}
-
-// As Python ends at Ctrl-C: it sends the signal to itself, without a handler.
-NATIVE_EXPORT Int kill(Int process, Int signal)
-{
-    ORIGINAL(Int, kill, Int, Int);
-    if (process == jm_process_id() && jm_native_is_process() && is_deadly(signal))
-        NATIVE_RECORD(killed, &signal);
-    return original_kill(process, signal);
 }
 
 static void end(Int status, void *argument)

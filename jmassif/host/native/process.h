@@ -10,6 +10,9 @@
 // Register what runs at fork and exit (calls.c).
 void jm_native_watch_process(void);
 
+// Record that a signal, of which this is the number, ends the program (calls.c).
+void jm_native_killed(void *signal);
+
 // Record as freed what the C and C++ libraries keep until the end (malloc.c).
 void jm_native_end_library_blocks(void);
 

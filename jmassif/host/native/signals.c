@@ -4,10 +4,13 @@
 // and has all signals blocked when it returns; the thread sends itself what was kept when its event has ended. So a
 // handler never runs under the recorder's lock. Handlers that are set by a system call of the program's own are not
 // seen; thread.c finds out when one of those has jumped out of an event.
+//
+// Signals that would end the program have this handler, too, which records the end first; to the program it is SIG_DFL.
 
 #include "host/native/signals.h"
 #include "base/kernel.h"
 #include "base/libc.h"
+#include "host/native/process.h"
 
 #include <asm/unistd.h>
 #include <errno.h>
@@ -22,7 +25,13 @@ typedef void (*Handler)(Int number, siginfo_t *info, void *context);
 // Errors of the thread itself cannot wait: it would repeat them.
 #define ERRORS (BIT(SIGSEGV) | BIT(SIGBUS) | BIT(SIGFPE) | BIT(SIGILL) | BIT(SIGTRAP) | BIT(SIGSYS))
 
-// The program's handlers, and whether they want a siginfo_t: in one word, as a signal may come at any time.
+// The kernel ends a process at these. The C library keeps 32 and 33, and the real-time signals are hardly left to it.
+#define FATAL                                                                                                          \
+    (ERRORS | BIT(SIGHUP) | BIT(SIGINT) | BIT(SIGQUIT) | BIT(SIGABRT) | BIT(SIGUSR1) | BIT(SIGUSR2) | BIT(SIGPIPE) |   \
+     BIT(SIGALRM) | BIT(SIGTERM) | BIT(SIGSTKFLT) | BIT(SIGXCPU) | BIT(SIGXFSZ) | BIT(SIGVTALRM) | BIT(SIGPROF) |      \
+     BIT(SIGIO) | BIT(SIGPWR))
+
+// The program's handlers, and whether they want a siginfo_t: in one word, as a signal may come at any time. 0: SIG_DFL.
 #define WANTS_INFO ((UWord)1 << 63)
 static UWord handlers[KERNEL_SIGNALS + 1];
 
@@ -37,12 +46,34 @@ void jm_native_signals_hold(ULong *before)
     jm_kernel_call(__NR_rt_sigprocmask, SIG_BLOCK, (UWord)&all, (UWord)before, sizeof all, 0);
 }
 
+static Int (*original(void))(Int number, const struct sigaction *action, struct sigaction *before)
+{
+    static Int (*found)(Int, const struct sigaction *, struct sigaction *);
+    if (UNLIKELY(!found))
+        *(Addr *)&found = jm_native_next("sigaction");
+    return found;
+}
+
+// Once the handler has returned, the signal comes again and ends the program, with its own status and core file.
+static void end_by(Int number, siginfo_t *info)
+{
+    const struct sigaction by_default = {.sa_handler = SIG_DFL};
+    if (jm_native_is_process())
+        NATIVE_RECORD(jm_native_killed, &number);
+    original()(number, &by_default, NULL);
+    jm_kernel_call(__NR_rt_tgsigqueueinfo, jm_process_id(), jm_thread_id(), number, (UWord)info, 0);
+}
+
 static void handle(Int number, siginfo_t *info, void *context)
 {
     NativeThread *t = jm_native_thread;
     const Bool is_error = (ERRORS & BIT(number)) && info->si_code > 0;
     if (LIKELY(!t || !t->is_recording || is_error || t->n_kept == sizeof t->kept / sizeof *t->kept)) {
-        handler_of(__atomic_load_n(&handlers[number], __ATOMIC_RELAXED))(number, info, context);
+        Handler handler = handler_of(__atomic_load_n(&handlers[number], __ATOMIC_RELAXED));
+        if (handler)
+            handler(number, info, context);
+        else
+            end_by(number, info);
         return;
     }
     // Of several at once, the one that has interrupted the recorder itself comes last: its mask is the right one.
@@ -69,22 +100,17 @@ void jm_native_signals_let_go(NativeThread *t)
 
 // ---- hooks ---------------------------------------------------------------------------------------------------
 
-static Int (*original(void))(Int number, const struct sigaction *action, struct sigaction *before)
-{
-    static Int (*found)(Int, const struct sigaction *, struct sigaction *);
-    if (UNLIKELY(!found))
-        *(Addr *)&found = jm_native_next("sigaction");
-    return found;
-}
-
 NATIVE_EXPORT Int sigaction(Int number, const struct sigaction *action, struct sigaction *before)
 {
     if (number < 1 || number > KERNEL_SIGNALS)
         return original()(number, action, before);
     UWord *entry = &handlers[number], was = __atomic_load_n(entry, __ATOMIC_RELAXED);
     // One that serves once would be gone when the signal is sent again.
+    // A child of vfork has handlers of its own, but this table is its parent's.
     const Bool is_covered =
-        action && action->sa_handler != SIG_DFL && action->sa_handler != SIG_IGN && !(action->sa_flags & SA_RESETHAND);
+        action && jm_native_is_process() &&
+        (action->sa_handler == SIG_DFL ? (FATAL & BIT(number)) != 0
+                                       : action->sa_handler != SIG_IGN && !(action->sa_flags & SA_RESETHAND));
     struct sigaction covered;
     if (is_covered) {
         covered = *action;
@@ -117,7 +143,15 @@ void (*signal(Int number, void (*handler)(Int)))(Int)
         return before;
     if ((UWord)before == (UWord)handle)
         before = (void (*)(Int))(__atomic_load_n(&handlers[number], __ATOMIC_RELAXED) & ~WANTS_INFO);
-    if (handler != SIG_DFL && handler != SIG_IGN && original()(number, NULL, &now) == 0)
+    if (handler != SIG_IGN && original()(number, NULL, &now) == 0)
         sigaction(number, &now, NULL);
     return before;
+}
+
+void jm_native_watch_signals(void)
+{
+    struct sigaction now;
+    for (Int number = 1; number < KERNEL_SIGNALS; number++)
+        if ((FATAL & BIT(number)) && original()(number, NULL, &now) == 0 && now.sa_handler == SIG_DFL)
+            sigaction(number, &now, NULL);
 }

@@ -13,4 +13,7 @@ void jm_native_signals_hold(ULong *before);
 // The thread has left the recorder: deliver what came meanwhile.
 void jm_native_signals_let_go(NativeThread *t);
 
+// From now on record the signal that ends the program, if no handler of its own takes it.
+void jm_native_watch_signals(void);
+
 #endif

@@ -17,6 +17,7 @@
 #include "host/native/hook.h"
 #include "host/native/process.h"
 #include "host/native/recording.h"
+#include "host/native/signals.h"
 #include "host/native/thread.h"
 
 #include <asm/unistd.h>
@@ -332,6 +333,7 @@ static __attribute__((constructor(101))) void start(Int argc, HChar **argv, HCha
     jm_native_own_stack_start();
     jm_native_state_start();
     jm_native_watch_process();
+    jm_native_watch_signals();
     if (starts_off) {
         jm_native_wait_for_start();
         jm_native_unlock();
