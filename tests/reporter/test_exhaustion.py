@@ -477,6 +477,15 @@ def test_the_line_of_the_script_that_asked_is_named(tmp_path: Path) -> None:
     ]
 
 
+def test_a_failure_of_the_dying_interpreter_does_not_hide_the_line_before_it(tmp_path: Path) -> None:
+    run = Run()
+    run.fails(1 << 40, run.trace.account("heap", "data", ["malloc (libc.so.6)", "py parse (/app/rows.py:3)"]))
+    run.fails(1 << 40, run.trace.account("heap", "python", ["malloc (libc.so.6)", "(no debug symbols) (python3.11)"]))
+    run.trace.lines.append("Z 3 exit 1")
+    done = jm_print(run.trace.save(tmp_path))
+    assert " at rows.py:3" in done.out.splitlines()[0] and "\nOne of 2 requests that failed.\n" in done.out
+
+
 def test_hostile_names_are_escaped(tmp_path: Path) -> None:
     run = Run()
     run.trace.exhaustion(2, run.heap, 1, "cuda\x1b[2J\udcff" + "x" * 5000)

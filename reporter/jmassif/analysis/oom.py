@@ -467,7 +467,7 @@ class Outcome(NamedTuple):
     code: int  # exit status, or the signal's number; 0 where unknown
     time: int  # of the end or, where that is not on record, the last that is known
     severity: str  # ALARM, WARNING or NOTE
-    failed: Optional[int]  # number of the last incident that was not resolved, from 1 on
+    failed: Optional[int]  # number of the last incident that was not resolved, from 1 on; of a Python line if there is one
     n_failed: int  # incidents that were not resolved
     n_recovered: int  # incidents with a retry that succeeded
     is_fatal: bool  # the run failed after memory ran out
@@ -479,6 +479,9 @@ class Outcome(NamedTuple):
 
 def outcome_of(run: Profile, incidents: List[Incident]) -> Outcome:
     unresolved = [number for number, each in enumerate(incidents, 1) if not each.is_resolved]
+    # An interpreter that dies of one failure, and prints where, asks once more outside of all lines.
+    nodes = {number: run.accounts[incidents[number - 1].last.account].node for number in unresolved}
+    of_lines = [n for n in unresolved if not run.python_frames.isdisjoint(run.stack(nodes[n]))]
     end, code = how_ended(run), run.end.code if run.end else 0
     has_died = (run.end is not None and run.end.reason == "signal") or not (run.is_complete or run.is_running)
     severity = NOTE
@@ -491,7 +494,7 @@ def outcome_of(run: Profile, incidents: List[Incident]) -> Outcome:
         code=code,
         time=run.last_time,
         severity=severity,
-        failed=unresolved[-1] if unresolved else None,
+        failed=(of_lines or unresolved)[-1] if unresolved else None,
         n_failed=len(unresolved),
         n_recovered=len(incidents) - len(unresolved),
         is_fatal=bool(unresolved) and severity == ALARM,

@@ -111,7 +111,8 @@ def remarks(report: Report) -> List[Remark]:
 
     if report.failure is not None:
         if outcome.n_failed > 1:
-            remark(NOTE, f"the last of {outcome.n_failed} requests that failed.")
+            is_last = all(each.is_resolved for each in report.out_of_memory[outcome.failed or 0 :])
+            remark(NOTE, f"{'the last' if is_last else 'one'} of {outcome.n_failed} requests that failed.")
     elif outcome.severity == ALARM and outcome.short_at is not None:
         left = f" and had {size(outcome.available)} available at the end" if outcome.available is not None else ""
         short = moment(outcome.short_at, unit)
