@@ -145,6 +145,26 @@ def test_a_list_that_grows_is_named_by_its_line(tmp_path: Path) -> None:
     assert [row for row in table if row.startswith("listing.py:")][0].startswith("listing.py:7 ")
 
 
+# A list that one statement makes, which takes the rest of the run, and one to which a loop appends.
+BUILDS = {
+    "text = '[' + ', '.join('{\"id\": %d, \"name\": \"row %d\"}' % (n, n) for n in range(20000)) + ']'\n"
+    "import json\nrows = json.loads(text)\nprint(len(rows))\n": "rows.py:3 (<module>) grew by",
+    "rows = []\nwhile len(rows) < 40000:\n    rows.append(bytes(100))\nprint(len(rows))\n": "at rows.py:3 (<module>);",
+}
+
+
+@pytest.mark.parametrize("text", BUILDS)
+def test_a_list_that_one_statement_builds_to_the_end_is_no_known_leak(text: str, tmp_path: Path) -> None:
+    script = tmp_path / "rows.py"
+    script.write_text(text)
+    recording = record([PYTHON, "-S", script], ["--time-unit=i"], env={"PYTHONMALLOC": "malloc"}, status=0)
+    report = " ".join(print_report(recording.trace).stdout.split())
+    is_one = "json" in text
+    assert ("Leak: grows" in report, "leaks is unknown" in report) == (not is_one, is_one)
+    assert BUILDS[text] in report
+    assert check(recording.trace, "growth=0").returncode == (0 if is_one else 1)
+
+
 KEEPS = Path(__file__).parent / "programs" / "keeps.py"
 
 

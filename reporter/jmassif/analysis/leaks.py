@@ -231,11 +231,12 @@ class Growth(NamedTuple):
     step: str  # the name of the program's iterations; "": it has none, and time is all there is
     n_steps: int
     end: int = 0  # time of the moment for which `held` is
-    # Why nothing is known: "no-snapshot", "few-steps", "few-snapshots", "few-rises"; "": what is not in `lines` does not grow.
+    # Why nothing is known: "no-snapshot", "few-steps", "few-snapshots", "few-rises", "alone" (no other line allocated meanwhile);
+    # "": what is not in `lines` does not grow.
     unknown: str = ""
     n_found: int = 0  # of steps, snapshots or rises that count, where they are too few
     n_needed: int = 0
-    suspect: Optional[Leak] = None  # with "few-rises": the line that grew most
+    suspect: Optional[Leak] = None  # with "few-rises" and "alone": the line that grew most
 
     @property
     def grown(self) -> int:
@@ -388,6 +389,24 @@ def _of_accounts(profile: Profile, is_import: bytearray) -> bytearray:
     )
 
 
+def _grow_alone(profile: Profile, names: Names, lines: Iterable[Leak], end: int) -> bool:
+    """A script that is recorded object by object allocates in no line besides: as one statement does that builds a list, while a
+    loop has objects that come and go.
+    """
+    if not profile.manifest.get("python") or not profile.manifest.get("env.PYTHONMALLOC", "").startswith("malloc"):
+        return False
+    grown, since = {leak.frame for leak in lines}, min(leak.since for leak in lines)
+    allocated: Dict[int, int] = {}
+    active: Set[int] = set()  # lines; not at the edges, where something else may have ended or begun
+    for index, snapshot in enumerate(profile.snapshots[:end]):
+        is_inside = index and profile.snapshots[index - 1].time > since
+        for account, n_bytes in zip(snapshot.changes.account, snapshot.changes.all_bytes):
+            if is_inside and n_bytes > allocated.get(account, 0):
+                active.add(names.charged(account))
+            allocated[account] = n_bytes
+    return grown <= profile.python_frames and grown <= active <= {0, *grown}
+
+
 def find_growth(profile: Profile, names: Names) -> Growth:
     """Lines that were still growing at the end."""
     return names.once(_find_growth)
@@ -471,7 +490,10 @@ def _find_growth(profile: Profile, names: Names) -> Growth:
     if suspects and not leaks:
         suspect, n_rises = max(suspects, key=lambda row: (row[0].grown, row[0].label))
         return Growth([], step, n_steps, at, "few-rises", n_rises, _ENOUGH_RISES, suspect)
-    return Growth(sorted(leaks.values(), key=lambda leak: (-leak.grown, leak.label, leak.owner)), step, n_steps, at)
+    found = sorted(leaks.values(), key=lambda leak: (-leak.grown, leak.label, leak.owner))
+    if found and not repeated and _grow_alone(profile, names, found, end):
+        return Growth([], step, n_steps, at, "alone", suspect=found[0])
+    return Growth(found, step, n_steps, at)
 
 
 # ---- still allocated at exit -------------------------------------------------------------------

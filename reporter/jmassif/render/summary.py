@@ -262,6 +262,9 @@ def growth_unknown(growth: Growth) -> str:
         "few-steps": f'"{growth.step}" came {growth.n_found} times',
         "few-snapshots": f"{count(growth.n_found, 'snapshot')} after the start",
     }
+    if growth.suspect and growth.unknown == "alone":
+        grew = f"{growth.suspect.label} grew by {size(growth.suspect.grown)} up to the end, and no other line allocated meanwhile"
+        return f'{grew}: a leak, or a list that was being built; jmassif.mark("step") in each step tells'
     if growth.suspect:
         few[
             "few-rises"
