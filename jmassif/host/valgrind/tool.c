@@ -202,6 +202,7 @@ static void fini(Int exit_code)
 }
 
 void host_update_mappings(void) {}
+
 static void pre_clo_init(void)
 {
     VG_(details_name)("jmassif");
