@@ -28,6 +28,7 @@ from jmassif.analysis.inherited import Inherited, inherited_at
 from jmassif.analysis.ladder import Ladder, ladders
 from jmassif.analysis.leaks import Growth, LeakedPlace, NotCounted, find_growth, held_at_end, leaked_places
 from jmassif.analysis.lines import HotSpot, LineTable, LineUsage, by_place, hot_spot, largest_lines, line_table
+from jmassif.analysis.loading import Loading, find_loading
 from jmassif.analysis.moments import Moment, select, whole_at
 from jmassif.analysis.oom import ALARM, NOTE, Hint, Incident, Outcome, incidents_of, outcome_of, select_device
 from jmassif.analysis.other_tools import Beside, Counted, Series, Shown, beside, counted
@@ -150,6 +151,7 @@ class Numbers(NamedTuple):
     mappings: List[Mapped]
     temporaries: List[Temporaries]
     held_twice: Optional[Twice]
+    loading: Optional[Loading]
 
 
 _Result = TypeVar("_Result")
@@ -404,6 +406,7 @@ def build_report(run: Profile, at: Moment, names: Optional[Names] = None) -> Rep
         mappings=mappings(run, names, at),
         temporaries=hottest_temporaries(run, names),
         held_twice=None if is_part else held_twice(run, names, at),
+        loading=None if is_part else find_loading(run, names),
     )
     report.profile, report.at, report.names = run, at, names
     return report

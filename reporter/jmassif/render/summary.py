@@ -25,6 +25,9 @@ _NEARLY_FULL = 0.9
 # Share of the program: a smaller part is no finding.
 _LEAST_IMPORTED = 0.25
 _LEAST_TWICE = 0.02
+# Peaks of loading and of the time since: they are about the same if neither is reached.
+_LEAST_APART = 16 << 20
+_LEAST_SHARE_APART = 0.1
 _MAX_STEP = 30
 _NEARLY_EQUAL = 1.1  # the largest block to the mean
 # Share of the peak: what a program has not freed when it ends.
@@ -161,7 +164,7 @@ def filtered(report: Report) -> str:
 
 
 class Finding(NamedTuple):
-    # Its subject: the action of a hint, "growth", "held-twice", "imports", "not-freed", "copied", "inherited", "nothing".
+    # Its subject: the action of a hint, "growth", "held-twice", "loading", "imports", "not-freed", "copied", "inherited", "nothing".
     key: str
     bytes: int  # that acting on it returns; 0: it has no action
     text: str
@@ -376,6 +379,18 @@ def held_twice_text(report: Report) -> str:
     )
 
 
+def loading_text(report: Report) -> str:
+    """ "" where both peaks are about the same."""
+    found, unit = report.loading, report.run.time_unit
+    if found is None or abs(found.peak - found.steady_peak) < min(_LEAST_APART, _LEAST_SHARE_APART * found.steady_peak):
+        return ""
+    what = "training takes" if found.is_training else "running it takes"
+    return (
+        f"Loading the model took {size(found.peak)}, at {moment(found.peak_at, unit)}; {what} {size(found.steady_peak)},"
+        f" at {moment(found.steady_peak_at, unit)}."
+    )
+
+
 _OUT_OF_MEMORY = 2  # CUDA's error
 
 
@@ -422,6 +437,9 @@ def findings(report: Report) -> List[Finding]:
     twice = held_twice_text(report)
     if twice and report.held_twice:
         found.append(Finding("held-twice", report.held_twice.bytes, twice))
+    loading = loading_text(report)
+    if report.failure is None and loading and report.loading:
+        found.append(Finding("loading", max(0, report.loading.peak - report.loading.steady_peak), loading))
     if report.failure is None and imports:
         found.append(Finding("imports", 0, imports))
     left = _not_freed_text(report)
