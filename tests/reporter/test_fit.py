@@ -11,7 +11,16 @@ from typing import Any, Dict, List
 
 import pytest
 
-from jmassif.analysis.caching_allocator import MIB, CachingAllocator, OutOfMemory, SettingsError, parse_settings
+from jmassif.analysis.caching_allocator import (
+    MIB,
+    CachingAllocator,
+    OutOfMemory,
+    Settings,
+    SettingsError,
+    parse_settings,
+)
+from jmassif.analysis.fit import replay, requests, steps_of
+from tests.reporter.traces import Trace
 
 CASES: List[Dict[str, Any]] = json.loads((Path(__file__).parent / "golden" / "caching_allocator.json").read_text())
 
@@ -45,3 +54,62 @@ def test_settings_are_parsed_and_written_as_pytorch_has_them() -> None:
     for wrong in ("backend:cudaMallocAsync", "max_split_size_mb:much", "roundup_power2_divisions:[256:1]", "pinned"):
         with pytest.raises(SettingsError):
             parse_settings(wrong)
+
+
+class Training:
+    """A trace of tensors in one segment of 20 MiB, each by a line of its own."""
+
+    BASE = 0x7F0000000000
+
+    def __init__(self) -> None:
+        self.trace = Trace(memory="unified")
+        self.cache = self.trace.account("device", "cache")
+        self.trace.block(1, self.BASE, 20 * MIB, self.cache)
+        self.accounts: Dict[str, int] = {}
+
+    def tensor(self, line: str, at: int, n_bytes: int) -> None:
+        if line not in self.accounts:
+            self.accounts[line] = self.trace.account("device", "tensor", [f"py {line} (/app/net.py:1)"])
+        self.trace.block(2, self.BASE + at, n_bytes, self.accounts[line])
+
+    def freed(self, line: str, at: int) -> None:
+        self.trace.block_end(2, self.BASE + at, self.accounts[line])
+
+
+def test_a_block_freed_and_allocated_again_is_two_steps_and_a_role_known_later_is_none() -> None:
+    training = Training()
+    training.tensor("loss", 0, 2 * MIB)
+    training.freed("loss", 0)
+    training.tensor("loss", 0, 2 * MIB)
+    assert list(steps_of(training.trace.load()).order) == [0, ~0, 1]
+    training.freed("loss", 0)
+    training.accounts["loss"] = training.trace.account("device", "tensor", ["py loss (/app/net.py:1)"], "gradient")
+    training.tensor("loss", 0, 2 * MIB)
+    assert list(steps_of(training.trace.load()).order) == [0, ~0, 1]
+
+
+def test_less_than_a_whole_block_was_asked_for_if_its_line_asked_for_less_elsewhere() -> None:
+    training, half = Training(), MIB // 2
+    for line, at, n_bytes in (("input", 0, 4), ("output", 4, 7), ("loss", 11, 4), ("mask", 15, 8), ("weight", 23, 4)):
+        training.tensor(line, at * half, n_bytes * half)
+    training.freed("output", 4 * half)
+    training.tensor("weight", 4 * half, 7 * half)
+    training.tensor("input", 27 * half, 4 * half)
+    training.freed("mask", 15 * half)
+    # 4 MiB are free: the rest is too small to be split off.
+    training.tensor("output", 15 * half, 8 * half)
+    steps = steps_of(training.trace.load())
+    made = replay(steps, steps.sizes, Settings())
+    assert made.reserved == steps.reserved == 20 * MIB
+    assert [number for number, is_whole in enumerate(made.whole) if is_whole] == [5, 7]
+    assert [size // half for size in requests(steps, made)] == [4, 7, 4, 8, 4, 7, 4, 7]
+
+
+def test_of_free_blocks_of_one_size_the_first_in_memory_is_taken() -> None:
+    for falls in (False, True):
+        model = CachingAllocator(falls=falls)
+        first, second = (model.malloc(12 * MIB) for _ in range(2))
+        model.free(first)
+        model.free(second)
+        taken = model.malloc(11 * MIB)
+        assert taken.address == min(first.address, second.address) == (second if falls else first).address

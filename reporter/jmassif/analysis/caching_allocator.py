@@ -130,10 +130,13 @@ class CachingAllocator:
     """The allocator of one device.
 
     `limit` are the bytes that the driver can give it, `allowed` those that set_per_process_memory_fraction allows (0: not
-    called); without the latter PyTorch collects no garbage.
+    called); without the latter PyTorch collects no garbage. `falls`: the driver gives each segment a lower address than the
+    last, which decides between free blocks of one size.
     """
 
-    def __init__(self, settings: Settings = Settings(), limit: Optional[int] = None, allowed: int = 0) -> None:
+    def __init__(
+        self, settings: Settings = Settings(), limit: Optional[int] = None, allowed: int = 0, falls: bool = False
+    ) -> None:
         self.reserved = 0
         self.allocated = 0
         self.peak_reserved = 0
@@ -142,6 +145,8 @@ class CachingAllocator:
         self._settings = settings
         self._limit = limit
         self._allowed = allowed
+        self.below = 0  # the largest free block that was too small for the last malloc
+        self._falls = falls
         self._collect_above = settings.garbage_collection_threshold * allowed
         self._pools: Dict[Tuple[bool, int], _Pool] = {}
         self._next = 2 << 40  # address
@@ -214,6 +219,7 @@ class CachingAllocator:
     def _find(self, pool: _Pool, size: int) -> Optional[Block]:
         """The smallest free block that is large enough, out of its pool."""
         at = bisect_left(pool.order, (size, 0))
+        self.below = pool.order[at - 1][0] if at else 0
         if at == len(pool.order):
             return None
         block = pool.blocks[pool.order[at][1]]
@@ -302,9 +308,11 @@ class CachingAllocator:
             return self._expand(pool, size)
         if not self._grow(segment):
             return None
-        block = Block(self._next, segment, pool)
+        if self._falls:
+            self._next -= segment
+            return Block(self._next, segment, pool)
         self._next += segment
-        return block
+        return Block(self._next - segment, segment, pool)
 
     def _release(self, block: Block) -> None:
         block.pool.remove(block)

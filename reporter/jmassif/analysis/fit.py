@@ -50,6 +50,7 @@ class Steps(NamedTuple):
     reserved: int  # the most it had reserved, as recorded
     allocated: int  # the most it had handed out, as recorded
     last_growth: int  # of `order`: steps until it reserved for the last time
+    falls: bool  # segments came at ever lower addresses, as a rule
 
 
 # ---- steps from a trace -------------------------------------------------------------------------
@@ -68,10 +69,16 @@ def steps_of(run: Profile) -> Steps:
     is_device = bytearray(side_of(kind) == "device" for kind in accounts.by_type(lambda type_: type_.kind))
     has_handle = bytearray(kind in HANDLE_KINDS for kind in accounts.by_type(lambda type_: type_.kind))
     is_cache = bytearray(owner == CACHE for owner in accounts.by_type(lambda type_: type_.owner))
+    # Blocks begin in the first of the accounts that differ in role alone.
+    first: Dict[Tuple[int, int], int] = {}
+    keys = zip(accounts.nodes, accounts.type_numbers)
+    is_first = bytearray(
+        is_device[account] and first.setdefault(key, account) == account for account, key in enumerate(keys)
+    )
     sizes, of, order = array("Q"), array("I"), array("q")
     segments, handles = Ranges(), {}  # type: Ranges, Dict[int, int]
     live: Dict[int, int] = {}
-    reserved = most_reserved = allocated = most_allocated = last_growth = 0
+    reserved = most_reserved = allocated = most_allocated = last_growth = falls = last_segment = 0
     retries = _retries(run)
     columns = (run.blocks.address, run.blocks.size, run.blocks.account)
     ended: Tuple[int, int] = (0, 0)  # address and number of the allocation that was freed last
@@ -85,6 +92,8 @@ def steps_of(run: Profile) -> Steps:
                     handles[address] = size
                 else:
                     segments.add(address, size)
+                falls += 1 if address < last_segment else -1
+                last_segment = address
                 reserved += size
                 most_reserved = max(most_reserved, reserved)
                 last_growth = len(order)
@@ -103,7 +112,12 @@ def steps_of(run: Profile) -> Steps:
         elif address in segments or (has_handle[account] and handles):
             last = ended[1]
             is_again = ended[0] == address and order and order[-1] == ~last and sizes[last] == size
-            if is_again and accounts.nodes[of[last]] == accounts.nodes[account]:
+            if (
+                is_again
+                and not is_first[account]
+                and accounts.nodes[of[last]] == accounts.nodes[account]
+                and of[last] != account
+            ):
                 # The same block, whose role is known now.
                 order.pop()
                 live[address] = ended[1]
@@ -118,7 +132,7 @@ def steps_of(run: Profile) -> Steps:
         raise FitError(
             "the trace has no steps of PyTorch's CUDA allocator (PyTorch 1.10 or later with its native allocator has)"
         )
-    return Steps(sizes, of, order, most_reserved, most_allocated, last_growth)
+    return Steps(sizes, of, order, most_reserved, most_allocated, last_growth, falls > 0)
 
 
 # ---- replays ------------------------------------------------------------------------------------
@@ -130,22 +144,47 @@ class Replay(NamedTuple):
     reserved: int  # at most
     allocated: int
     whole: bytearray  # 1 for each allocation that took a large block as it was: up to 1 MiB less may have been asked for
+    above: "array[int]"  # more than this was asked for by each of these, or a smaller block would have been taken
 
 
-def replay(steps: Steps, sizes: "array[int]", settings: Settings) -> Replay:
-    """The steps with these sizes, as far as _until()."""
-    model = CachingAllocator(settings)
+def replay(steps: Steps, sizes: "array[int]", settings: Settings, allowed: int = 0) -> Replay:
+    """The steps with these sizes, as far as _until(). `allowed` as in CachingAllocator. Raises OutOfMemory."""
+    model = CachingAllocator(settings, allowed=allowed, falls=steps.falls)
     live: Dict[int, Block] = {}
-    whole = bytearray(len(sizes))
+    whole, above = bytearray(len(sizes)), array("Q", bytes(8 * len(sizes)))
     for step in steps.order[: _until(steps)]:
         if step >= 0:
             block = live[step] = model.malloc(sizes[step])
-            whole[step] = block.is_whole and block.size > MIB
+            if block.is_whole and block.size > MIB:
+                whole[step] = 1
+                above[step] = max(block.size - MIB - 1, model.below)
         elif step != _EMPTIED:
             model.free(live.pop(~step))
         else:
             model.empty_cache()
-    return Replay(model.peak_reserved, model.peak_allocated, whole)
+    return Replay(model.peak_reserved, model.peak_allocated, whole, above)
+
+
+def requests(steps: Steps, made: Replay) -> "array[int]":
+    """Sizes asked for: of a block that was taken whole what its stack asked for elsewhere after the same allocation, if that may be."""
+    sizes, above = array("Q", steps.sizes), array("Q", made.above)
+    for _ in range(2):  # what is known after the first time is an allocation before others
+        asked: Dict[Tuple[int, int, int], Dict[int, int]] = {}  # allocations by size, after those of a stack and size
+        keys, before = [], (0, 0)
+        for account, size, least in zip(steps.accounts, sizes, above):
+            keys.append((account, *before))
+            if not least:
+                known = asked.setdefault(keys[-1], {})
+                known[size] = known.get(size, 0) + 1
+                before = account, size
+        for number, least in enumerate(above):
+            likely = {
+                n: times for n, times in asked.get(keys[number], {}).items() if least and least < n <= sizes[number]
+            }
+            if likely:
+                sizes[number] = max(likely, key=likely.__getitem__)
+                above[number] = 0
+    return sizes
 
 
 # ---- another batch size -------------------------------------------------------------------------
@@ -491,10 +530,11 @@ _TRIED = (
 def try_settings(run: Profile) -> Trials:
     """Replay the steps with other settings of PyTorch's allocator. Raises FitError."""
     steps, recorded = steps_of(run), settings_of(run)
-    modelled = replay(steps, steps.sizes, recorded).reserved
+    made = replay(steps, steps.sizes, recorded)
+    modelled, sizes = made.reserved, requests(steps, made)
     version = run.manifest.get("pytorch", "")
     can_expand = run.manifest.get("cuda-vmm") != "no" and (not version or at_least(version, 2, 1))
     tried = [each for each in _TRIED if each != recorded and (can_expand or not each.expandable_segments)]
-    trials = [Trial(each, replay(steps, steps.sizes, each)) for each in tried]
+    trials = [Trial(each, replay(steps, sizes, each)) for each in tried]
     better = sorted((each for each in trials if each.made.reserved < modelled), key=lambda each: each.made.reserved)
     return Trials(allocator_config(run)[0], recorded, steps.reserved, modelled, better)
