@@ -75,10 +75,6 @@ SKIPPED: List[Tuple[str, List[str]]] = [
         ["tool/test_pages.py::test_the_sum_is_what_an_independent_reader_finds*"],
     ),
     (
-        "pages are sampled: in a run of milliseconds, before the block of the peak is written or after",
-        ["tool/test_headlines.py::test_the_headline_of_a_program_in_c[[]untouched]"],
-    ),
-    (
         "a process that waits for long is in the trace by a tail, which its next snapshot replaces",
         ["tool/test_job_memory.py::*[[]spawn]"],
     ),
@@ -145,16 +141,6 @@ SKIPPED: List[Tuple[str, List[str]]] = [
     (
         "the kernel calls it like the program in any case",
         ["tool/test_threads.py::test_a_hundred_named_threads_have_what_they_have_counted*"],
-    ),
-    (
-        "open: natively pages are sampled at other moments, and these figures differ from what is expected",
-        [
-            "tool/test_example.py::test_the_*",
-            "tool/test_headlines.py::*",
-            "tool/test_jetpacks.py*",
-            "tool/test_job_memory.py*",
-            "tool/test_reconciliation.py::test_of_a_training_hardly_anything_is_unaccounted*",
-        ],
     ),
 ]
 

@@ -193,20 +193,22 @@ def test_what_is_missing_of_small_blocks_was_not_touched(in_memory: int) -> None
     assert sum_of(made) == made.board
 
 
-def test_of_moments_as_full_the_one_nearest_to_the_peak_is_told() -> None:
+def test_of_moments_as_full_and_as_written_the_one_nearest_to_the_peak_is_told() -> None:
     """What was not touched at one may have been written to by the next, without a byte of difference in the ledger."""
     made = Trace(memory="unified", **{"option.pages": "yes"})
     heap = made.account("heap", "app", ["make (a.c:1)"])
     made.lines += figures(0, AT_START)
     made.snapshot(0, "start")
-    for time, (held, untouched) in {10: (400, 390), 20: (396, 100), 30: (390, 40), 40: (300, 0)}.items():
+    for time, (held, untouched) in {10: (400, 390), 20: (396, 60), 30: (390, 40), 40: (300, 0)}.items():
         made.lines += figures(time, {**LATER, "custom-blocks": 0, "blocks-in-mappings": 0, "resident-blocks": 0})
-        made.lines += figures(time, {"resident-heap": held - untouched, "heap-untouched": untouched})
+        made.lines += figures(
+            time, {"resident-heap": held - untouched, "heap-untouched": untouched, "resident": held - untouched + 200}
+        )
         made.snapshot(
             time, "time", {heap: (held * MIB, 1)}, {"total": (32, {heap: (404 * MIB, 2)})} if time == 40 else None
         )
     profile = made.load()
-    assert fullest(profile, 0) == 1 and fullest(profile, 32) == 3
+    assert fullest(profile, 0) == 2 and fullest(profile, 32) == 3
     assert memory_balance(profile, 3).untouched == -40 * MIB
     assert any(line.startswith("allocated, never written    -40.0 MiB") for line in section(profile))
 

@@ -151,6 +151,18 @@ def test_a_peak_is_found_among_blocks_of_its_time() -> None:
     assert position_of_peak(trace.load(), "device") == 2
 
 
+def test_a_peak_is_found_among_blocks_of_one_segment() -> None:
+    trace, cache, tensor = new_trace()
+    other = trace.account("device", "tensor", ["other (a.c:2)"])
+    trace.block(5, BASE, 8 * MIB, cache)
+    trace.block(5, BASE, 4 * MIB, tensor)
+    trace.block(5, BASE + 4 * MIB, 3 * MIB, other)
+    trace.block_end(5, BASE, tensor)
+    peak = {cache: (MIB, 1), tensor: (4 * MIB, 1), other: (3 * MIB, 1)}
+    trace.snapshot(6, "time", {cache: (5 * MIB, 1), other: (3 * MIB, 1)}, {"total": (5, peak)})
+    assert position_of_peak(trace.load(), "total") == 3
+
+
 # ---- as text ---------------------------------------------------------------------------------
 
 

@@ -86,15 +86,23 @@ def _on(profile: Profile, by_kind: Dict[str, int]) -> int:
     return sum(n_bytes for kind, n_bytes in by_kind.items() if side_of(kind) in sides)
 
 
-# Snapshots of at least this share of the largest one count as full: memory that was unwritten at a peak may be written later.
+# Snapshots of at least this share of the largest one count as full.
 _AS_FULL = 0.95
 
 
+def _as_full(sizes: Dict[int, int]) -> List[int]:
+    least = _AS_FULL * max(sizes.values(), default=0)
+    return [index for index, size in sizes.items() if size >= least]
+
+
 def fullest(profile: Profile, time: int) -> Optional[int]:
-    """The full snapshot with a balance that is nearest to a time."""
+    """Of the snapshots with a balance, of those that held most and were the largest processes, the nearest to a time.
+
+    A block makes a peak before it is written to.
+    """
     held = {index: _on(profile, profile.snapshots[index].by_kind) for index in sampled(profile)}
-    least = _AS_FULL * max(held.values(), default=0)
-    full = [index for index in held if held[index] >= least]
+    process = {index: memory_balance(profile, index).process for index in _as_full(held)}
+    full = _as_full(process)
     return min(full, key=lambda index: (abs(profile.snapshots[index].time - time), -held[index])) if full else None
 
 

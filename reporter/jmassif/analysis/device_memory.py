@@ -6,15 +6,16 @@ that follow each other are one segment. What is in no segment is a block by itse
 """
 
 from bisect import bisect_left, bisect_right, insort
+from collections import defaultdict
 from typing import Dict, Iterable, Iterator, List, NamedTuple, Tuple
 
-from jmassif.model.records import HANDLE_KINDS, Accounts, LiveBytesByAccount, side_of
+from jmassif.model.records import HANDLE_KINDS, Account, Accounts, LiveBytesByAccount, side_of
 from jmassif.model.run import Profile
 
 
 # Owner of what an allocator has reserved and not handed out.
 CACHE = "cache"
-# Rows at the time of a peak that are tried in search of it.
+# Rows that fit a peak equally.
 _MOST_TRIED = 200
 
 
@@ -247,13 +248,29 @@ def over_time(profile: Profile, most: int) -> List[Tuple[int, Fragmentation]]:
 
 
 def position_of_peak(profile: Profile, which: str) -> int:
-    """The peak knows its time only: of the rows of that time, the one after which most device memory was live.
+    """The peak knows its time only: of the rows of that time, the one after which blocks of the device are the peak's.
 
-    That is one of them, for blocks are all that is counted of the device; a pool's reserve apart, which is in none.
+    Of several, the one after which most was reserved. Roles, which may be known later than a block, do not count.
     """
-    times = profile.blocks.time
-    time = profile.peaks[which].time
-    first, last = bisect_left(times, time), bisect_right(times, time)
-    tried = range(first, min(last, first + _MOST_TRIED) + 1)
+    accounts, frees, time = profile.accounts, set(profile.frees), profile.peaks[which].time
+    missing: Dict[Account, int] = defaultdict(int)  # of the blocks at the peak
+    for account, (n_bytes, _) in profile.peak_composition(which).items():
+        missing[accounts[account]] += n_bytes
+    first, last = bisect_left(profile.blocks.time, time), bisect_right(profile.blocks.time, time)
+    sizes: Dict[Tuple[int, int], int] = {}
+    off, found = 0, [(0, 0)] if first == 0 else []
+    for row in range(last):
+        _, address, n_bytes, account = profile.blocks[4 * row : 4 * row + 4]
+        if side_of(accounts.kind(account)) == "device" and accounts.owner(account) != CACHE:
+            more = -sizes.pop((address, account), 0) if row in frees else n_bytes
+            if more > 0:
+                sizes[address, account] = more
+            left = missing[accounts[account]]
+            off += abs(left - more) - abs(left)
+            missing[accounts[account]] = left - more
+        if row + 1 >= first:
+            found.append((off, row + 1))
+    least = min(found)[0]
+    tried = [position for off, position in found if off == least][:_MOST_TRIED]
     held = [sum(segment.bytes for segment in layout.segments) for layout in layouts(profile, tried)]
     return tried[held.index(max(held))]
