@@ -324,16 +324,21 @@ def record_arm64(
     return record(command, options, **_emulated(env, timeout))
 
 
-def record_arm64_natively(command: Sequence[Argument], env: Optional[Mapping[str, str]] = None) -> Recording:
+def record_arm64_natively(
+    command: Sequence[Argument],
+    options: Sequence[str] = (),
+    env: Optional[Mapping[str, str]] = None,
+    timeout: float = 300,
+) -> Recording:
     """Like record_arm64(), by the preloaded recorder."""
     directory = tempfile.TemporaryDirectory(prefix="jmassif-test-")
     library = native_library(arm64_build())
-    options = f"--pages=no\n--jmassif-out-file={directory.name}/jmassif.out.%p"
-    variables = {"LD_PRELOAD": str(library), "JMASSIF_NATIVE": options, **(env or {})}
+    lines = "\n".join(["--pages=no", f"--jmassif-out-file={directory.name}/jmassif.out.%p", *options])
+    variables = {"LD_PRELOAD": str(library), "JMASSIF_NATIVE": lines, **(env or {})}
     words: List[Argument] = ["qemu-aarch64-static", "-L", ARM64_SYSROOT]
     for name, value in variables.items():
         words += ["-E", f"{name}={value}"]
-    return Recording(run([*words, *command], cwd=Path(directory.name), timeout=300), directory)
+    return Recording(run([*words, *command], cwd=Path(directory.name), timeout=timeout), directory)
 
 
 def recorded_arm64(

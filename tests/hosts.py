@@ -75,7 +75,7 @@ SKIPPED: List[Tuple[str, List[str]]] = [
         ["tool/test_pages.py::test_the_sum_is_what_an_independent_reader_finds*"],
     ),
     (
-        "a process that waits for long is in the trace by a tail, which its next snapshot replaces",
+        "a block's process is sampled as it is allocated, not written, and not again while it waits: only tails are due",
         ["tool/test_job_memory.py::*[[]spawn]"],
     ),
     (

@@ -3,7 +3,7 @@
 
 Emulated programs (tests/arm64) run on this machine's kernel; here page tables, control groups, swap and the killing of
 processes are those of an arm64 kernel, and the seccomp notifications that simulate a board's devices come from one. A job
-is a shell command in a directory of its own; `jm` in it is Valgrind with jmassif.
+is a shell command in a directory of its own; `jm` in it is Valgrind with jmassif, `jm-native` the preloaded recorder.
 """
 
 import os
@@ -39,6 +39,9 @@ SECONDS = 1800  # 150 where nothing else runs
 
 JM = """#!/bin/sh
 exec /usr/bin/valgrind.bin --tool=jmassif --jmassif-out-file=jmassif.out.%p "$@"
+"""
+JM_NATIVE = """#!/bin/sh
+JMASSIF_NATIVE=$(printf '%s\\n' --pages=no --jmassif-out-file=jmassif.out.%p) LD_PRELOAD=/usr/lib/libjmassif-native.so exec "$@"
 """
 
 
@@ -109,9 +112,11 @@ def _add_recorder(root: Path) -> None:
     in_place = harness.arm64_build() / ".in_place"
     for name in ("jmassif-arm64-linux", "vgpreload_jmassif-arm64-linux.so"):
         shutil.copy2(str(in_place / name), str(root / "usr/libexec/valgrind" / name))
-    shutil.copy2(str(harness.arm64_build() / "jmassif/libjmassif.so"), str(root / "usr/lib/libjmassif.so"))
-    (root / "usr/bin/jm").write_text(JM)
-    (root / "usr/bin/jm").chmod(0o755)
+    for name in ("libjmassif.so", "libjmassif-native.so"):
+        shutil.copy2(str(harness.arm64_build() / "jmassif" / name), str(root / "usr/lib" / name))
+    for name, text in (("jm", JM), ("jm-native", JM_NATIVE)):
+        (root / "usr/bin" / name).write_text(text)
+        (root / "usr/bin" / name).chmod(0o755)
 
 
 def _make_disk(directory: Path, jobs: Mapping[str, Job], board: Board) -> None:

@@ -92,6 +92,9 @@ def _jobs(sim: Path) -> Dict[str, Job]:
         "10-heap": Job("jm --pages=no /files/heap", heap),
         "20-forks": Job("jm --pages=no /files/forks"),
         "30-python": Job(f"jm --pages=no /usr/bin/python3.11 -S -c '{PYTHON_CODE}'"),
+        "11-heap": Job("jm-native /files/heap"),
+        "21-forks": Job("jm-native /files/forks"),
+        "31-python": Job(f"jm-native /usr/bin/python3.11 -S -c '{PYTHON_CODE}'"),
         "50-pages": Job(SWAP + "jm --pages=yes /files/pages mapped", {"pages": pages}),
         "60-group": Job(IN_A_GROUP.format(limit=LIMIT) + "exec jm -q /files/hog"),
         "70-machine": Job("exec jm -q /files/hog"),
@@ -112,12 +115,14 @@ def fixture_outcome() -> Outcome:
     return emulator.run_jobs(_jobs(harness.sim_build_arm64()), MADE / "board" / run)
 
 
-def test_the_heap_is_that_of_a_native_run(outcome: Outcome) -> None:
-    native, there = compile_c(HEAP, *FLAGS), outcome.jobs["10-heap"]
+@pytest.mark.parametrize("job", ["10-heap", "11-heap"])
+def test_the_heap_is_that_of_a_native_run(job: str, outcome: Outcome) -> None:
+    native, there = compile_c(HEAP, *FLAGS), outcome.jobs[job]
     assert there.returncode == 5, there.stderr
     assert there.profile.manifest["arch"] == "arm64"
-    expected = allocated_by_function(record([native]).profile, native)
-    assert len(expected) >= 3
+    host = there.profile.manifest["recorder"]
+    expected = allocated_by_function(record([native], host=host).profile, native)
+    assert len(expected) >= 3 and host == ("valgrind" if job == "10-heap" else "native")
     assert allocated_by_function(there.profile, Path("heap")) == expected
 
 
@@ -125,16 +130,18 @@ def test_the_board_is_named(outcome: Outcome) -> None:
     assert outcome.jobs["10-heap"].profile.manifest["board"] == emulator.MODEL
 
 
-def test_parent_and_child_have_a_trace_each(outcome: Outcome) -> None:
-    done = outcome.jobs["20-forks"]
+@pytest.mark.parametrize("job", ["20-forks", "21-forks"])
+def test_parent_and_child_have_a_trace_each(job: str, outcome: Outcome) -> None:
+    done = outcome.jobs[job]
     assert done.returncode == 7 and len(done.traces) == 2, done.stderr
     parent, child = (allocated_by_function(done.load(trace), Path("forks")) for trace in done.traces)
     assert parent == {"by_parent": (1000, 1)}
     assert child["by_child"] == (300, 1)
 
 
-def test_a_python_line_has_its_bytes(outcome: Outcome) -> None:
-    done = outcome.jobs["30-python"]
+@pytest.mark.parametrize("job", ["30-python", "31-python"])
+def test_a_python_line_has_its_bytes(job: str, outcome: Outcome) -> None:
+    done = outcome.jobs[job]
     assert (done.returncode, done.stdout) == (0, "3000000\n"), done.stderr
     assert 3000000 <= held_below(done.profile, "lines") <= 3000000 + 30 * 100
 

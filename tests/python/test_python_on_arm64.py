@@ -5,15 +5,16 @@ The emulator follows no exec, and Valgrind does not run there what makes a closu
 callbacks of ctypes are tested.
 """
 
-from typing import Sequence
+from typing import Callable, Sequence
 
 import pytest
 
-from tests.harness import arm64_python, compile_arm64, record_arm64
+from tests.harness import Recording, arm64_python, compile_arm64, record_arm64, record_arm64_natively
 from tests.python.noted import NATIVE, problems, run_noting, script
 from tests.python.test_python_stacks import NOTED
 
 
+@pytest.mark.parametrize("record_there", [record_arm64, record_arm64_natively], ids=["valgrind", "native"])
 @pytest.mark.parametrize(
     "names",
     [
@@ -23,12 +24,14 @@ from tests.python.test_python_stacks import NOTED
     ],
     ids=["functions, threads and processes", "functions at_length", "ends at_length"],
 )
-def test_recorded_frames_are_those_that_the_interpreter_shows(names: Sequence[str]) -> None:
+def test_recorded_frames_are_those_that_the_interpreter_shows(
+    names: Sequence[str], record_there: Callable[..., Recording]
+) -> None:
     python, environment = arm64_python()
     recording, noted = run_noting(
         [python, script("several"), *map(script, names)],
         env={**environment, "WITNESS_LIBRARY": str(compile_arm64(NATIVE, "-shared", "-fpic", "-pthread"))},
-        recorder=record_arm64,
+        recorder=record_there,
     )
     for block in noted:
         assert block.python_frames == block.expected
