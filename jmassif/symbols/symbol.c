@@ -92,6 +92,28 @@ static Bool same_frame(const Frame *a, const Frame *b)
            a->start == b->start && a->type == b->type && a->version == b->version && a->line_address == b->line_address;
 }
 
+static ULong function_hash_of(UInt id)
+{
+    const Frame *f = frame_at(id);
+    return jm_hash((ULong)f->function << 32 | (f->type == 'p' ? f->file : f->object));
+}
+
+static Index function_index = JM_INDEX("jm.frame", function_hash_of); // the first frame of each function
+
+// Rules know functions and not their lines.
+static Ruling judge(FrameId id, const NamedFrame *named)
+{
+    const Frame *f = frame_at(id);
+    UInt *slot =
+        JM_INDEX_FIND(&function_index, function_hash_of(id), known,
+                      frame_at(known)->type == f->type && frame_at(known)->function == f->function &&
+                          frame_at(known)->object == f->object && (f->type != 'p' || frame_at(known)->file == f->file));
+    if (*slot)
+        return frame_at(*slot)->ruling;
+    jm_index_put(&function_index, slot, id);
+    return jm_owner_judge(named);
+}
+
 static Addr unnamed_function(Addr ip)
 {
     Addr start = jm_find_function_start(ip);
@@ -122,7 +144,7 @@ static FrameId intern_frame(HChar type, const HostFrame *named, const HChar *obj
     }
     jm_index_put(&frame_index, slot, id);
     const NamedFrame judged = {type, type == 'p' ? file : object, soname, function};
-    fresh->ruling = jm_owner_judge(&judged);
+    fresh->ruling = judge(id, &judged);
     Bool is_own = fresh->ruling.code == CODE_OWN || fresh->ruling.code == CODE_MAIN;
     const Addr address = fresh->start ? fresh->start : ip;
     if (fresh->line_address)
