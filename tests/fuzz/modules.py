@@ -35,6 +35,7 @@ TARGETS: Dict[str, List[str]] = {
     "frames": [
         "base/checksum.c",
         "base/client_memory.c",
+        "base/per_thread.c",
         "base/table.c",
         "base/text.c",
         "python/code.c",

@@ -42,6 +42,10 @@ FrameId jm_symbol_python_frame(const HChar *function, const HChar *file, UInt li
 }
 void jm_trace_nonzero(const HChar *key, ULong count) {}
 void jm_trace_record(Record record, const HChar *fields, const ULong *values) {}
+UInt host_n_threads(void)
+{
+    return 2;
+}
 Addr host_thread_pointer(ThreadId tid)
 {
     return 0x7777;
