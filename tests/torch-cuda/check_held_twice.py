@@ -41,7 +41,9 @@ def test_what_has_ended_is_not_held_twice(host: str) -> None:
 
     def lasting(mark: Any) -> List[int]:
         snapshot = profile.snapshots[mark.snapshot]
-        untils = [(profile.copies_until if copy.until is None else copy.until, copy) for copy in profile.copies.values()]
+        untils = [
+            (profile.copies_until if copy.until is None else copy.until, copy) for copy in profile.copies.values()
+        ]
         return sorted(copy.bytes for until, copy in untils if copy.begin <= mark.time and until >= snapshot.time)
 
     assert {mark.text: lasting(mark) for mark in profile.marks} == {
