@@ -2,7 +2,7 @@
 """Weights that PyTorch keeps beside their copies on the GPU are held twice, to the byte, until either side ends."""
 
 import functools
-from typing import Any, Dict, List, Tuple
+from typing import Dict, Tuple
 
 import pytest
 
@@ -39,13 +39,12 @@ def test_four_ways_of_loading_are_held_twice(host: str) -> None:
 def test_what_has_ended_is_not_held_twice(host: str) -> None:
     profile, told = recorded(host)
 
-    def lasting(mark: Any) -> List[int]:
-        snapshot = profile.snapshots[mark.snapshot]
-        untils = [
-            (profile.copies_until if copy.until is None else copy.until, copy) for copy in profile.copies.values()
-        ]
-        return sorted(copy.bytes for until, copy in untils if copy.begin <= mark.time and until >= snapshot.time)
-
-    assert {mark.text: lasting(mark) for mark in profile.marks} == {
-        mark: sorted(held.values()) for mark, held in told.items()
-    }
+    for mark in profile.marks:
+        assert mark.snapshot is not None
+        after = profile.snapshots[mark.snapshot].time
+        pairs = [(copy, profile.copies_until if copy.until is None else copy.until) for copy in profile.copies.values()]
+        # What ended in the millisecond of the mark may be in the first list, and is not in the second.
+        held = [copy.bytes for copy, until in pairs if copy.begin <= mark.time <= until]
+        lasting = [copy.bytes for copy, until in pairs if copy.begin <= mark.time and until > after]
+        said = set(told[mark.text].values())
+        assert set(lasting) <= said <= set(held) and len(lasting) <= len(said), mark.text
