@@ -75,3 +75,9 @@ def test_the_rules_are_compiled_in_byte_by_byte() -> None:
         f"-I{BUILD}/jmassif",
     )
     assert run([program]).stdout == (ROOT / "jmassif" / "attribution" / "owners.rules").read_text()
+
+
+def test_libraries_that_need_nothing_are_bound_at_once() -> None:
+    """Not what is preloaded below Valgrind: it names functions that a program without a C library lacks."""
+    for name in ("libjmassif.so", "libjmassif-native.so"):
+        assert "BIND_NOW" in run(["readelf", "-d", BUILD / "jmassif" / name]).stdout, name
