@@ -163,6 +163,18 @@ def test_a_peak_is_found_among_blocks_of_one_segment() -> None:
     assert position_of_peak(trace.load(), "total") == 3
 
 
+@pytest.mark.parametrize("time", [5, 6])
+def test_a_peak_is_behind_the_tensor_that_fills_its_segment(time: int) -> None:
+    """Its row may be written in the next millisecond."""
+    trace, cache, tensor = new_trace()
+    trace.block(5, BASE, 4 * MIB, cache)
+    trace.block(time, BASE, 4 * MIB, tensor)
+    trace.block_end(7, BASE, tensor)
+    trace.snapshot(8, "time", {cache: (4 * MIB, 1)}, {"device": (5, {cache: (0, 0), tensor: (4 * MIB, 1)})})
+    profile = trace.load()
+    assert position_of_peak(profile, "device") == 2
+
+
 # ---- as text ---------------------------------------------------------------------------------
 
 

@@ -256,7 +256,9 @@ def position_of_peak(profile: Profile, which: str) -> int:
     missing: Dict[Account, int] = defaultdict(int)  # of the blocks at the peak
     for account, (n_bytes, _) in profile.peak_composition(which).items():
         missing[accounts[account]] += n_bytes
-    first, last = bisect_left(profile.blocks.time, time), bisect_right(profile.blocks.time, time)
+    times = profile.blocks.time
+    # The recorder takes the peak's time before that of the row, which may be of the next millisecond.
+    first, last = bisect_left(times, time), min(bisect_right(times, time) + 1, len(times))
     sizes: Dict[Tuple[int, int], int] = {}
     off, found = 0, [(0, 0)] if first == 0 else []
     for row in range(last):
