@@ -26,6 +26,7 @@
 #include "events/region.h"
 #include "events/snapshot.h"
 #include "heap/blocks.h"
+#include "heap/containers.h"
 #include "heap/heap.h"
 #include "host/events.h"
 #include "host/host.h"
@@ -291,6 +292,7 @@ Bool event_ended(void)
 void event_stopped(void)
 {
     jm_live_tensors_settle_all();
+    jm_containers_write();
     jm_snapshot_take(SNAPSHOT_END);
     end_trace(SNAPSHOT_END, 0);
     if (jm_trace_path())

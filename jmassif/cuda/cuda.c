@@ -18,6 +18,7 @@
 #include "device/blocks.h"
 #include "events/exhaustion.h"
 #include "events/snapshot.h"
+#include "heap/containers.h"
 #include "host/host.h"
 #include "ledger/live_tensors.h"
 #include "machine/manifest.h"
@@ -186,6 +187,7 @@ void jm_cuda_program_ends(ThreadId tid)
     if (n_ends_under_way)
         return;
     jm_live_tensors_settle(tid);
+    jm_containers_write();
     jm_snapshot_take(SNAPSHOT_END);
 }
 

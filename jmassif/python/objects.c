@@ -10,6 +10,7 @@
 #include "base/client_memory.h"
 #include "base/libc.h"
 #include "host/host.h"
+#include "python/code.h"
 #include "python/python.h"
 
 // Offsets in bytes.
@@ -32,6 +33,7 @@
 #define IS_LIST       (1ul << 25)
 #define IS_TUPLE      (1ul << 26)
 #define IS_DICT       (1ul << 29)
+#define IS_CLASS      (1ul << 31)
 
 #define MAX_OBJECTS  (1u << 26) // in a ring, before it counts as a cycle without its head
 #define MAX_ELEMENTS (1u << 24)
@@ -311,6 +313,26 @@ Addr jm_python_attribute(Addr object, const HChar *name)
 
 // ---- values of containers ------------------------------------------------------------------------------------
 
+// Set and deque (Include/setobject.h, Modules/_collectionsmodule.c).
+#define SET_MASK     32
+#define SET_TABLE    40
+#define DEQUE_BLOCK  64 // elements of a block, between two links
+#define DEQUE_LEFT   24
+#define DEQUE_RIGHT  32
+#define DEQUE_OFFSET 40
+
+Addr jm_python_storage(Addr container, UWord *n)
+{
+    const UWord flags = flags_of(container);
+    const Addr type = jm_python_type(container);
+    *n = jm_word_at(container + SIZED_LENGTH);
+    return flags & IS_LIST                                 ? jm_word_at(container + LIST_ITEMS)
+           : flags & IS_DICT                               ? jm_word_at(container + DICT_KEYS)
+           : jm_python_is_named(type, "set")               ? jm_word_at(container + SET_TABLE)
+           : jm_python_is_named(type, "collections.deque") ? jm_word_at(container + DEQUE_RIGHT)
+                                                           : 0;
+}
+
 void jm_python_each_value(Addr container, UseObject use, void *context)
 {
     const UWord flags = flags_of(container);
@@ -324,5 +346,95 @@ void jm_python_each_value(Addr container, UseObject use, void *context)
         for (UWord i = 0; i < e.n; i++)
             if (value_of(&e, i))
                 use(value_of(&e, i), context);
+    } else if (jm_python_is_named(jm_python_type(container), "set")) {
+        const UWord mask = jm_word_at(container + SET_MASK);
+        const Addr table = jm_word_at(container + SET_TABLE);
+        for (UWord i = 0; i <= mask && i < MAX_ELEMENTS; i++)
+            if (jm_word_at(table + 16 * i) && jm_word_at(table + 16 * i + 8) != (UWord)-1) // a removed one's hash
+                use(jm_word_at(table + 16 * i), context);
+    } else if (jm_python_is_named(jm_python_type(container), "collections.deque")) {
+        Addr block = jm_word_at(container + DEQUE_LEFT);
+        UWord at = jm_word_at(container + DEQUE_OFFSET), n = jm_word_at(container + SIZED_LENGTH);
+        for (; n && n < MAX_ELEMENTS && block; n--, at++) {
+            if (at == DEQUE_BLOCK) {
+                block = jm_word_at(block + 8 * (DEQUE_BLOCK + 1));
+                at = 0;
+            }
+            use(jm_word_at(block + 8 * (at + 1)), context);
+        }
     }
+}
+
+// ---- names ---------------------------------------------------------------------------------------------------
+
+#define MODULE_DICT  16
+#define CELL_CONTENT 16
+
+static void each_entry(Addr holder, const Entries *e, UseNamed use)
+{
+    for (UWord i = 0; i < e->n; i++)
+        if (value_of(e, i))
+            use(holder, key_of(e, i), value_of(e, i));
+}
+
+// The names of a function's cells are the last of its code's (co_freevars, since 3.11 co_localsplusnames).
+static void each_of_closure(Addr function, UseNamed use)
+{
+    const Addr code = jm_word_at(function + (python->version < 0x30a ? 16 : 48));
+    const Addr cells = jm_word_at(function + (python->version < 0x30a ? 48 : 72));
+    const Addr names = code ? jm_word_at(code + python->code_filename - (python->version < 0x30b ? 24 : 16)) : 0;
+    const UWord n = cells ? jm_word_at(cells + SIZED_LENGTH) : 0;
+    const UWord n_names = names ? jm_word_at(names + SIZED_LENGTH) : 0;
+    for (UWord i = 0; i < n && n <= n_names && n_names <= MAX_ELEMENTS; i++) {
+        const Addr cell = jm_word_at(cells + TUPLE_ITEMS + 8 * i);
+        use(function, jm_word_at(names + TUPLE_ITEMS + 8 * (n_names - n + i)),
+            cell ? jm_word_at(cell + CELL_CONTENT) : 0);
+    }
+}
+
+void jm_python_each_named(Addr object, Addr type, UseNamed use)
+{
+    Entries e;
+    Addr values = 0;
+    Addr dict = jm_word_at(type + TYPE_FLAGS) & IS_CLASS ? jm_word_at(object + TYPE_DICT)
+                : jm_python_is_named(type, "module")     ? jm_word_at(object + MODULE_DICT)
+                                                         : dict_or_values(object, type, &values);
+    if (dict ? open_dict(dict, &e) : values && open_entries(cached_keys(type), values, &e))
+        each_entry(object, &e, use);
+    if (jm_python_is_named(type, "function"))
+        each_of_closure(object, use);
+}
+
+void jm_python_copy_text(Addr object, HChar *to, UInt size)
+{
+    Str str;
+    to[0] = 0;
+    if (object && jm_python_find_str(python, object, &str))
+        jm_python_copy_str(&str, to, size);
+}
+
+void jm_python_copy_class(Addr type, HChar *to, UInt size)
+{
+    to[0] = 0;
+    if (!type || !jm_read_string(jm_word_at(type + TYPE_NAME), to, size))
+        to[0] = 0;
+    const HChar *dot = strrchr(to, '.');
+    if (dot)
+        memmove(to, dot + 1, strlen(dot));
+}
+
+const HChar *jm_python_copy_holder(Addr holder, HChar *to, UInt size)
+{
+    const Addr type = jm_python_type(holder);
+    if (jm_python_is_named(type, "module")) {
+        jm_python_copy_text(jm_python_item(jm_word_at(holder + MODULE_DICT), "__name__"), to, size);
+        return "module";
+    }
+    if (jm_python_is_named(type, "function")) {
+        jm_python_copy_text(jm_word_at(holder + (python->version < 0x30a ? 104 : 40)), to, size);
+        return "function";
+    }
+    const Bool is_class = (jm_word_at(type + TYPE_FLAGS) & IS_CLASS) != 0;
+    jm_python_copy_class(is_class ? holder : type, to, size);
+    return is_class ? "class" : "instance";
 }

@@ -27,9 +27,22 @@ Bool jm_python_is_of_module(Addr type, const HChar *module);
 // The object's own attribute (not its class's); 0 if there is none.
 Addr jm_python_attribute(Addr object, const HChar *name);
 
-// Call `use` with each value of a dictionary, or element of a list or tuple. Other objects have none.
+// Call `use` with each value of a dictionary, or element of a list, tuple, set or deque. Other objects have none.
 typedef void (*UseObject)(Addr object, void *context);
 void jm_python_each_value(Addr container, UseObject use, void *context);
+
+// The memory in which a list, dictionary, set or deque has its elements, and their number. 0: another object.
+Addr jm_python_storage(Addr container, UWord *n);
+
+// Call `use` with each name and value of a module, a class, an object's own attributes, or a function's closure.
+typedef void (*UseNamed)(Addr holder, Addr name, Addr value);
+void jm_python_each_named(Addr object, Addr type, UseNamed use);
+
+// Copy a name, cut to `size` bytes, empty if it is not readable: of a variable, of a class without its module, and of a
+// holder of names, whose sort is returned.
+void jm_python_copy_text(Addr object, HChar *to, UInt size);
+void jm_python_copy_class(Addr type, HChar *to, UInt size);
+const HChar *jm_python_copy_holder(Addr holder, HChar *to, UInt size);
 
 // A value of a dictionary; 0 if the key is missing or it is no dictionary.
 Addr jm_python_item(Addr dict, const HChar *key);

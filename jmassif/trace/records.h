@@ -42,6 +42,7 @@
     X(COPY, 'I', False)                                                                                                \
     X(COPY_END, 'i', False)                                                                                            \
     X(COPY_SUM, 'C', False)                                                                                            \
+    X(CONTAINER, 'H', False)                                                                                           \
     X(OUTCOME, 'q', False)                                                                                             \
     X(MAPPED, 'W', False)                                                                                              \
     X(UNMAPPED, 'w', False)                                                                                            \

@@ -85,8 +85,12 @@ void jm_trace_changed(const HChar *key, ULong count, ULong *last); // a counter,
 #define jm_trace_copy(id, time, host, device, copied_by, pinned_by, bytes, from, to)                                   \
     JM_TRACE_RECORD(COPY, "uuuuuuuxx", id, time, host, device, copied_by, pinned_by, bytes, from, to)
 // Until that time; id 0: all that have not ended.
-#define jm_trace_copy_end(id, time)                   JM_TRACE_RECORD(COPY_END, "uu", id, time)
-#define jm_trace_copied(account, count, bytes)        JM_TRACE_RECORD(COPY_SUM, "uuu", account, count, bytes)
+#define jm_trace_copy_end(id, time)            JM_TRACE_RECORD(COPY_END, "uu", id, time)
+#define jm_trace_copied(account, count, bytes) JM_TRACE_RECORD(COPY_SUM, "uuu", account, count, bytes)
+// `of_type` of the elements are of that type; a variable of the holder, which is a module, class, instance or function.
+#define jm_trace_container(account, elements, of_type, container, type, variable, sort, holder)                        \
+    JM_TRACE_RECORD(CONTAINER, "uuuuuunu", account, elements, of_type, container, type, variable, JM_TRACE_TEXT(sort), \
+                    holder)
 #define jm_trace_mapped(time, address, bytes, handle) JM_TRACE_RECORD(MAPPED, "uxux", time, address, bytes, handle)
 #define jm_trace_unmapped(time, address, bytes)       JM_TRACE_RECORD(UNMAPPED, "uxu", time, address, bytes)
 #define jm_trace_object(time, address, bytes, soname, file)                                                            \

@@ -10,7 +10,10 @@
 #include "host/native/signals.h"
 #include "base/kernel.h"
 #include "base/libc.h"
+#include "cuda/cuda.h"
+#include "host/host.h"
 #include "host/native/process.h"
+#include "python/python.h"
 
 #include <asm/unistd.h>
 #include <errno.h>
@@ -100,10 +103,20 @@ void jm_native_signals_let_go(NativeThread *t)
 
 // ---- hooks ---------------------------------------------------------------------------------------------------
 
+static void look_for_end(void *job)
+{
+    (void)job;
+    if (jm_python_begins_to_end())
+        jm_cuda_program_ends(host_thread());
+}
+
 NATIVE_EXPORT Int sigaction(Int number, const struct sigaction *action, struct sigaction *before)
 {
     if (number < 1 || number > KERNEL_SIGNALS)
         return original()(number, action, before);
+    // An interpreter that calls Py_FinalizeEx itself resets SIGINT, if that is not ignored, before it frees anything.
+    if (action && action->sa_handler == SIG_DFL)
+        NATIVE_RECORD(look_for_end, NULL);
     UWord *entry = &handlers[number], was = __atomic_load_n(entry, __ATOMIC_RELAXED);
     // One that serves once would be gone when the signal is sent again.
     // A child of vfork has handlers of its own, but this table is its parent's.

@@ -33,7 +33,7 @@ from typing import Dict, Iterable, Iterator, List, NamedTuple, Optional, Sequenc
 
 from jmassif.analysis.aggregate import aggregate
 from jmassif.analysis.inherited import left_at
-from jmassif.analysis.moments import Moment, before_clean_up, last_before_the_fall
+from jmassif.analysis.moments import Moment, before_clean_up, last_before_the_fall, snapshot_by
 from jmassif.analysis.sizes import recorded_sizes
 from jmassif.attribution.blame import Innermost
 from jmassif.attribution.names import Names
@@ -494,6 +494,47 @@ def _find_growth(profile: Profile, names: Names) -> Growth:
     if found and not repeated and _grow_alone(profile, names, found, end):
         return Growth([], step, n_steps, at, "alone", suspect=found[0])
     return Growth(found, step, n_steps, at)
+
+
+# ---- keepers -----------------------------------------------------------------------------------
+
+
+class Keeper(NamedTuple):
+    """A variable of a Python program that keeps elements of a container which grew while the program leaked."""
+
+    count: int  # elements of the type
+    others: int  # elements of other types
+    type: str
+    container: str  # "list"
+    variable: str
+    sort: str  # of the holder: "module", "class", "instance" or "function"
+    holder: str
+    label: str  # the line that made the container larger the last time
+
+
+# The memory of a container's elements grew by so much while a line leaked. A dictionary grows by doubling.
+_LEAST_GROWN = 1.25
+
+
+def keepers(profile: Profile, names: Names) -> List[Keeper]:
+    """Those with most elements first; empty where no line leaks."""
+    growth = find_growth(profile, names)
+    if not growth.lines or not profile.containers:
+        return []
+    since = min(leak.since for leak in growth.lines)
+    before = profile.composition(snapshot_by(profile, since))
+    after = profile.composition(before_clean_up(profile))
+    found = [
+        Keeper(
+            each.of_type,
+            each.elements - each.of_type,
+            *map(printable, (each.type, each.container, each.variable, each.sort, each.holder)),
+            names.line(each.account),
+        )
+        for each in profile.containers
+        if after.get(each.account, (0, 0))[0] >= _LEAST_GROWN * max(1, before.get(each.account, (0, 0))[0])
+    ]
+    return sorted(found, key=lambda keeper: (-keeper.count, keeper))
 
 
 # ---- still allocated at exit -------------------------------------------------------------------

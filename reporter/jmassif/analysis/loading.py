@@ -14,14 +14,14 @@ from jmassif.model.run import Profile
 
 # Of the final size of the parameters: they differ by less.
 _SAME = 0.1
-# Of a peak: by less the total grew between the last snapshot before the model ran and the first after.
+# Of the peak: by less it was exceeded between the last snapshot before the model ran and the first after.
 _EXACT = 0.05
 _RUNS = ("activation", "gradient")
 
 
 class Loading(NamedTuple):
     until: int  # time
-    peak: int  # bytes: the largest total until then
+    peak: int  # bytes: the largest total before
     peak_at: int  # time
     steady_peak: int  # bytes: the largest total since
     steady_peak_at: int
@@ -66,7 +66,7 @@ def _find_loading(run: Profile, _names: Names) -> Optional[Loading]:
         return None
     before, until = (run.snapshots[index].time for index in (first - 1, first))
     peak, between, steady = (_largest(run, *span) for span in ((-1, before), (before, until), (until, run.last_time)))
-    # The model ran for a part of the time between.
-    if not steady[0] or min(peak, steady)[0] < between[0] * (1 - _EXACT):
+    # It may have been loaded until any moment between, and ran for the rest.
+    if not steady[0] or peak[0] < between[0] * (1 - _EXACT):
         return None
     return Loading(until, *peak, *steady, "gradient" in run.roles.values())

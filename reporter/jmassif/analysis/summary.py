@@ -26,7 +26,16 @@ from jmassif.analysis.device_memory import Fragmentation, Layout, layout_at, lay
 from jmassif.analysis.held_twice import Twice, held_twice
 from jmassif.analysis.inherited import Inherited, inherited_at
 from jmassif.analysis.ladder import Ladder, ladders
-from jmassif.analysis.leaks import Growth, LeakedPlace, NotCounted, find_growth, held_at_end, leaked_places
+from jmassif.analysis.leaks import (
+    Growth,
+    Keeper,
+    LeakedPlace,
+    NotCounted,
+    find_growth,
+    held_at_end,
+    keepers,
+    leaked_places,
+)
 from jmassif.analysis.lines import HotSpot, LineTable, LineUsage, by_place, hot_spot, largest_lines, line_table
 from jmassif.analysis.loading import Loading, find_loading
 from jmassif.analysis.moments import Moment, select, whole_at
@@ -119,6 +128,7 @@ class Leaks(NamedTuple):
     ledger: Ledger
     places: List[LeakedPlace]  # the largest first
     not_counted: List[NotCounted]  # kept on purpose
+    keepers: List[Keeper]
 
 
 class Numbers(NamedTuple):
@@ -354,6 +364,7 @@ def _leaks(run: Profile, names: Names) -> Optional[Leaks]:
         ledger=table,
         places=leaked_places(run, names, held.leaked),
         not_counted=held.not_counted,
+        keepers=keepers(run, names),
     )
 
 

@@ -19,6 +19,7 @@ Row = List[TableCell]
 Heads = Sequence[Tuple[str, str]]
 
 _MAX_PLACES = 100
+_KEEPERS = 3
 _MAX_COUNTS = 200
 _MAX_LINES = 200
 _MAX_MOMENTS = 400
@@ -62,8 +63,9 @@ def leaks(report: Report) -> Iterator[ReadyTable]:
         [shown(leak.label), leak.owner, round(summary.slope(grown, leak, unit)), leak.grown, leak.at_exit, leak.since]
         for leak in grown.lines[:_MAX_PLACES]
     ]
-    over = f"over {grown.n_steps:,} times {step}" if grown.n_steps else ""
-    yield from _table("leaks", "Growing", heads, growing, over, 10)
+    notes = [f"over {grown.n_steps:,} times {step}"] * bool(grown.n_steps)
+    notes += [shown(summary.keeper_text(keeper)) for keeper in held.keepers[:_KEEPERS]]
+    yield from _table("leaks", "Growing", heads, growing, " ".join(notes), 10)
     owners = [(group.name, row) for group in held.ledger.groups for row in group.owners]
     owners.sort(key=lambda each: (-each[1].bytes, each[1].name))
     all_ = sum(row.bytes for _, row in owners)

@@ -383,6 +383,19 @@ class Exhaustion(NamedTuple):
     outcome_position: int = 0  # rows of Profile.blocks before it
 
 
+class Container(NamedTuple):
+    """A large container that a variable of a Python program kept at its end."""
+
+    account: int  # of the memory of its elements
+    elements: int
+    of_type: int  # elements of `type`
+    container: str  # "list"
+    type: str  # of most elements
+    variable: str
+    sort: str  # of the holder: "module", "class", "instance" or "function"
+    holder: str  # its name, of an instance that of its class
+
+
 class Copy(NamedTuple):
     """Bytes of host memory that were copied to device memory, while both sides were alive and the source unchanged."""
 

@@ -68,6 +68,7 @@ class Profile:
         self.mappings: List[records.Mapped] = []  # of device memory
         self.exhaustions: Dict[int, records.Exhaustion] = {}  # by id
         self.block_thresholds: List[Tuple[int, int]] = []  # (time, bytes)
+        self.containers: List[records.Container] = []
         self.copies: Dict[int, records.Copy] = {}  # by id: bytes that were held twice
         self.copies_until = 0  # when those without an end were last looked at
         self.copied: Dict[int, Tuple[int, int]] = {}  # by account with the stack: copies to the device, and their bytes

@@ -330,6 +330,21 @@ class Builder:
         self.kind_of(account)
         self.profile.copied[account] = (count, n_bytes)
 
+    def container(
+        self,
+        account: int,
+        elements: int,
+        of_type: int,
+        container: int,
+        type_: int,
+        variable: int,
+        sort: str,
+        holder: int,
+    ) -> None:
+        self.kind_of(account)
+        texts = (self.text(container), self.text(type_), self.text(variable), sort, self.text(holder))
+        self.profile.containers.append(records.Container(account, elements, of_type, *texts))
+
     def scope(
         self, id_: int, parent: int, thread: int, begin: int, end: int, node: int, name: int, growths: _Growths
     ) -> None:

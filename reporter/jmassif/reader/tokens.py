@@ -121,6 +121,7 @@ RECORDS: Dict[str, Tuple[str, str]] = {
     "I": ("copy", "number number number number number number number address address"),
     "i": ("copy_end", "number number"),
     "C": ("copy_sum", "number number number"),
+    "H": ("container", "number number number number number number name number"),
     "x": ("scope", "number number number number number number number growths"),
     "X": ("scope_sum", "number number number growths"),
     "e": ("failure", "number number number"),

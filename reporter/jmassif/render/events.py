@@ -12,7 +12,7 @@ from jmassif.model.records import Growth, Snapshot, growth_by_side
 from jmassif.model.run_info import counted
 from jmassif.render.layout import Column, Lines, Table, heading, paragraph, rest
 from jmassif.render.owners import groups_table
-from jmassif.render.summary import growth_unknown, rate
+from jmassif.render.summary import growth_unknown, keeper_text, rate
 from jmassif.render.view import View
 from jmassif.render.words import NOT_COUNTED
 from jmassif.units import count, growth, moment, printable, size
@@ -240,7 +240,11 @@ def growing(report: Report, view: View) -> Lines:
         for leak in shown
     )
     lines = _GROWING.section("Still growing at the end", cells)
-    return lines + rest(len(left_out), "more line", f", {size(sum(leak.grown for leak in left_out))}{view.hint}")
+    lines += rest(len(left_out), "more line", f", {size(sum(leak.grown for leak in left_out))}{view.hint}")
+    kept = report.leaks.keepers if report.leaks else []
+    for keeper in kept[: view.most(_GROWING_SHOWN)]:
+        lines += paragraph(keeper_text(keeper))
+    return lines
 
 
 def held_at_exit(report: Report, view: View) -> Lines:

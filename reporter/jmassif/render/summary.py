@@ -9,7 +9,7 @@ import os
 from typing import List, NamedTuple, Optional, Tuple
 
 from jmassif.analysis.inherited import Inherited
-from jmassif.analysis.leaks import Growth, Leak
+from jmassif.analysis.leaks import Growth, Keeper, Leak
 from jmassif.analysis.lines import Imports
 from jmassif.analysis.oom import ALARM, NOTE, WARNING, Hint, Incident, Outcome
 from jmassif.analysis.summary import Report
@@ -287,6 +287,20 @@ def growth_text(grown: Growth, time_unit: str) -> str:
     return text
 
 
+def keeper_text(keeper: Keeper) -> str:
+    others = f" and {count(keeper.others, 'other object')}" if keeper.others else ""
+    variable = {
+        "module": keeper.variable if keeper.holder == "__main__" else f"{keeper.holder}.{keeper.variable}",
+        "class": f"{keeper.holder}.{keeper.variable}",
+        "instance": f"{keeper.variable}` of a `{keeper.holder}",
+        "function": f"{keeper.variable}` of the function `{keeper.holder}",
+    }.get(keeper.sort, keeper.variable)
+    return (
+        f"{keeper.count:,} `{keeper.type}` object{'s' * (keeper.count != 1)}{others} kept by the {keeper.container}"
+        f" `{variable}`, at {keeper.label}."
+    )
+
+
 def _imports(report: Report) -> str:
     """ "" if they hold little."""
     whole, spot = report.wholes[0].bytes, report.hot_spot
@@ -433,7 +447,8 @@ def findings(report: Report) -> List[Finding]:
         found.append(Finding(hint.action, hint.bytes, text, to_do))
     grown, imports = report.growth, _imports(report)
     if report.failure is None and grown and grown.lines:
-        found.append(Finding("growth", grown.grown, growth_text(grown, report.run.time_unit)))
+        kept = f" {keeper_text(report.leaks.keepers[0])}" if report.leaks and report.leaks.keepers else ""
+        found.append(Finding("growth", grown.grown, growth_text(grown, report.run.time_unit) + kept))
     twice = held_twice_text(report)
     if twice and report.held_twice:
         found.append(Finding("held-twice", report.held_twice.bytes, twice))
