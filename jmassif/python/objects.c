@@ -314,6 +314,7 @@ Addr jm_python_attribute(Addr object, const HChar *name)
 // ---- values of containers ------------------------------------------------------------------------------------
 
 // Set and deque (Include/setobject.h, Modules/_collectionsmodule.c).
+#define SET_USED     24
 #define SET_MASK     32
 #define SET_TABLE    40
 #define DEQUE_BLOCK  64 // elements of a block, between two links
@@ -325,10 +326,11 @@ Addr jm_python_storage(Addr container, UWord *n)
 {
     const UWord flags = flags_of(container);
     const Addr type = jm_python_type(container);
-    *n = jm_word_at(container + SIZED_LENGTH);
+    const Bool is_set = jm_python_is_named(type, "set");
+    *n = jm_word_at(container + (is_set ? SET_USED : SIZED_LENGTH));
     return flags & IS_LIST                                 ? jm_word_at(container + LIST_ITEMS)
            : flags & IS_DICT                               ? jm_word_at(container + DICT_KEYS)
-           : jm_python_is_named(type, "set")               ? jm_word_at(container + SET_TABLE)
+           : is_set                                        ? jm_word_at(container + SET_TABLE)
            : jm_python_is_named(type, "collections.deque") ? jm_word_at(container + DEQUE_RIGHT)
                                                            : 0;
 }

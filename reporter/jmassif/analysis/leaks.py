@@ -38,7 +38,7 @@ from jmassif.analysis.sizes import recorded_sizes
 from jmassif.attribution.blame import Innermost
 from jmassif.attribution.names import Names
 from jmassif.attribution.packages import OWN
-from jmassif.model.records import PAGE_KINDS, AccountType, LiveBytesByAccount, Mark, Region, side_of
+from jmassif.model.records import PAGE_KINDS, AccountType, Container, LiveBytesByAccount, Mark, Region, side_of
 from jmassif.model.run import Profile
 from jmassif.units import printable
 
@@ -512,7 +512,8 @@ class Keeper(NamedTuple):
     label: str  # the line that made the container larger the last time
 
 
-# The memory of a container's elements grew by so much while a line leaked. A dictionary grows by doubling.
+# The memory of a container's elements grew by so much while a line leaked, or in the last two thirds of that. Sets grow fourfold
+# at once, so that is too short for them.
 _LEAST_GROWN = 1.25
 
 
@@ -522,8 +523,15 @@ def keepers(profile: Profile, names: Names) -> List[Keeper]:
     if not growth.lines or not profile.containers:
         return []
     since = min(leak.since for leak in growth.lines)
-    before = profile.composition(snapshot_by(profile, since))
+    begin, third = (
+        profile.composition(snapshot_by(profile, time)) for time in (since, since + (growth.end - since) // 3)
+    )
     after = profile.composition(before_clean_up(profile))
+
+    def has_grown(each: Container) -> bool:
+        before = (begin if each.container == "set" else third).get(each.account, (0, 0))[0]
+        return after.get(each.account, (0, 0))[0] > _LEAST_GROWN * before
+
     found = [
         Keeper(
             each.of_type,
@@ -532,7 +540,7 @@ def keepers(profile: Profile, names: Names) -> List[Keeper]:
             names.line(each.account),
         )
         for each in profile.containers
-        if after.get(each.account, (0, 0))[0] >= _LEAST_GROWN * max(1, before.get(each.account, (0, 0))[0])
+        if has_grown(each)
     ]
     return sorted(found, key=lambda keeper: (-keeper.count, keeper))
 
