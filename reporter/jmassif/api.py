@@ -2,9 +2,11 @@
 """The documented Python API (docs/reference.md): a run and a job, with load() to read them from files."""
 
 import os
-from typing import Sequence, Union
+from typing import Optional, Sequence, Union
 
 from jmassif.analysis import processes as job
+from jmassif.analysis.loading import Loading, find_loading
+from jmassif.attribution.names import Names
 from jmassif.model import run as model
 from jmassif.model.process_tree import tree
 from jmassif.reader.builder import load_as
@@ -29,6 +31,10 @@ class Profile(model.Profile):
             return load_as(Profile, name)
         except TraceError as error:
             raise TraceError(f"{printable(name)}: {error}") from None
+
+    def loading(self) -> Optional[Loading]:
+        """The peaks while PyTorch's model was loaded, and since; None where the trace does not prove both."""
+        return find_loading(self, Names(self))
 
 
 class Processes(job.Processes):

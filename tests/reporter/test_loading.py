@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The peaks of loading a model and of running it, by hand-made runs: both where the roles of tensors prove them, else neither."""
 
+from pathlib import Path
 from typing import List, Optional, Sequence, Tuple
 
 import pytest
 
 from jmassif.analysis.loading import Loading, find_loading
 from jmassif.analysis.summary import build_report, moment_of
+from jmassif.api import Profile
 from jmassif.attribution.names import Names
 from jmassif.render.summary import findings
 from tests.reporter.traces import Trace
@@ -68,6 +70,11 @@ def test_one_sentence_has_both_peaks() -> None:
     assert sentences(run(READS + RUNS, has_gradients=False)) == [
         "Loading the model took 205 MiB, at 45 ms; running it takes 150 MiB, at 85 ms."
     ]
+
+
+def test_the_python_api_has_both(tmp_path: Path) -> None:
+    made = Profile.load(run(READS + RUNS).save(tmp_path)).loading()
+    assert made is not None and (made.peak, made.steady_peak) == (205 * MIB, 150 * MIB)
 
 
 def test_peaks_that_are_about_the_same_are_no_finding() -> None:
