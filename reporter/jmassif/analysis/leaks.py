@@ -502,7 +502,7 @@ def _find_growth(profile: Profile, names: Names) -> Growth:
 class Keeper(NamedTuple):
     """A variable of a Python program that keeps elements of a container which grew while the program leaked."""
 
-    count: int  # elements of the type
+    objects: int  # elements of the type
     others: int  # elements of other types
     type: str
     container: str  # "list"
@@ -536,13 +536,17 @@ def keepers(profile: Profile, names: Names) -> List[Keeper]:
         Keeper(
             each.of_type,
             each.elements - each.of_type,
-            *map(printable, (each.type, each.container, each.variable, each.sort, each.holder)),
+            printable(each.type),
+            printable(each.container),
+            printable(each.variable),
+            each.sort,
+            printable(each.holder),
             names.line(each.account),
         )
         for each in profile.containers
         if has_grown(each)
     ]
-    return sorted(found, key=lambda keeper: (-keeper.count, keeper))
+    return sorted(found, key=lambda keeper: (-keeper.objects, keeper))
 
 
 # ---- still allocated at exit -------------------------------------------------------------------

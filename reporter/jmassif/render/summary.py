@@ -296,7 +296,7 @@ def keeper_text(keeper: Keeper) -> str:
         "function": f"{keeper.variable}` of the function `{keeper.holder}",
     }.get(keeper.sort, keeper.variable)
     return (
-        f"{keeper.count:,} `{keeper.type}` object{'s' * (keeper.count != 1)}{others} kept by the {keeper.container}"
+        f"{keeper.objects:,} `{keeper.type}` object{'s' * (keeper.objects != 1)}{others} kept by the {keeper.container}"
         f" `{variable}`, at {keeper.label}."
     )
 

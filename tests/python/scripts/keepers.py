@@ -3,40 +3,46 @@
 
 import sys
 from collections import deque
+from typing import Any, Callable, List
 
 N = 2000
 HOW = sys.argv[1]
 
 
 class Record:
-    def __init__(self, number):
+    def __init__(self, number: int) -> None:
         self.number = number
         self.text = bytes(2000 + number % 7)
 
 
 class Trainer:
-    shared = []
+    shared: List[Record] = []
 
-    def __init__(self):
-        self.losses = []
+    def __init__(self) -> None:
+        self.losses: List[Record] = []
 
 
-def collector():
-    found = []
+def collector() -> Callable[[Record], None]:
+    found: List[Record] = []
 
-    def add(record):
+    def add(record: Record) -> None:
         found.append(record)
 
     return add
 
 
 DATA = [Record(number) for number in range(300)]
-history, cache, seen, queue, callbacks, mixed = [], {}, set(), deque(), [], [None] * 90 * (HOW == "mixed")
+history: List[Record] = []
+cache = {}
+seen = set()
+queue: Any = deque()
+callbacks: List[Callable[[], Record]] = []
+mixed: List[Any] = [None] * 90 * (HOW == "mixed")
 trainer, add = Trainer(), collector()
-last = []
+last: List[Record] = []
 
 
-def step(number):
+def step(number: int) -> None:
     if HOW == "list":
         history.append(Record(number))
     elif HOW == "dict":
@@ -60,6 +66,10 @@ def step(number):
         last[:] = [Record(number)]
 
 
+def found_by(function: Any) -> List[Record]:
+    return function.__closure__[0].cell_contents  # type: ignore[no-any-return]
+
+
 for number in range(N):
     step(number)
 gone = {Record(number) for number in range(100)}
@@ -78,7 +88,7 @@ print(
                 mixed,
                 trainer.losses,
                 Trainer.shared,
-                add.__closure__[0].cell_contents,
+                found_by(add),
             ),
         )
     ),
