@@ -51,3 +51,21 @@ def test_callers_and_callees_are_those_of_the_stacks(training: Page) -> None:
     # The largest callee is that of the stacks, and among its callers is the chosen line.
     assert name == max(callees_, key=lambda each: callees_[each])
     assert any(row[0] == wanted for row in back)
+
+
+def test_the_name_in_the_field_is_not_cut(training: Page) -> None:
+    """As long a name as those of Python's own importing lines."""
+    room = "(() => { const e = document.querySelector('#callers-callees input'); return e.scrollWidth <= e.clientWidth; })()"
+    name = "<frozen importlib._bootstrap>:1178 (_find_and_load_unlocked)"
+    assert look(training.path, ["fill", "#callers-callees input", name], ["evaluate", room])[1] is True
+
+
+def test_figures_of_the_largest_lines_stand_beside_their_names_on_a_phone(training: Page) -> None:
+    middle = "const box = e.getBoundingClientRect(); return (box.top + box.bottom) / 2"
+    places = f"""(() => {{
+        const middle = (e) => {{ {middle}; }}, range = document.createRange();
+        const [line, ...cells] = [...document.querySelector('#largest tbody tr').children].filter((e) => e.offsetParent && e.innerText);
+        return cells.map((e) => (range.selectNodeContents(e), Math.abs(middle(range) - middle(line.querySelector('button, a')))));
+    }})()"""
+    (apart,) = look(training.path, ["evaluate", places], width=390, height=844, tabs=False)
+    assert apart and max(apart) < 3

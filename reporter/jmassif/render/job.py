@@ -117,7 +117,8 @@ def statements(made: JobReport) -> List[Statement]:
         whole = made.job.main_peak.on(made.job.measures[-1])
         share = f", {whole_percent(spot.bytes, whole)} of the sum" if spot.bytes <= whole else ""
         text = f"Largest line: {spot.label} in {named(made.job, process)}: {size(spot.bytes)}{share}."
-        found.append(Statement(PLACE, NOTE, text))
+        if 100 * spot.bytes >= whole:  # of what a line of imports dwarfs nothing is to be learned
+            found.append(Statement(PLACE, NOTE, text))
     return found
 
 

@@ -85,7 +85,7 @@ function View({ page }: { page: Page }) {
                     of{' '}
                     <input
                         type="search"
-                        class="filter"
+                        class="filter long-name"
                         list="callers-callees-of"
                         placeholder="a function or a line"
                         aria-label="Callers and callees of"
