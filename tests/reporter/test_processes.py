@@ -247,6 +247,17 @@ def test_orphans_of_a_fork_are_named_and_count_with_what_they_inherited() -> Non
     assert [p.pid for p in job.orphans] == [2] and job.peak().on("total") == 1000
 
 
+@pytest.mark.parametrize("n_bytes, is_said", [(9, False), (10, True)])
+def test_a_line_that_holds_hardly_anything_is_not_the_largest_line(n_bytes: int, is_said: bool) -> None:
+    traces = [trace_of(pid) for pid in (1, 2)]
+    traces[0].group("yours", "data")
+    line = traces[0].account("heap", "data", ["malloc (libc.so.6)", "py main (/app/train.py:24)"])
+    other = traces[0].account("heap", "python", ["malloc (libc.so.6)", "main (python3)"])
+    traces[0].snapshot(100, "time", {line: (n_bytes, 1), other: (1000 - n_bytes, 1)})
+    said = [each.text for each in statements(build_job_report(joined(*traces)))]
+    assert any(text.startswith("Largest line: train.py:24 (main) in ") for text in said) == is_said
+
+
 # ---- workers that their parent ends --------------------------------------------------------------
 
 
