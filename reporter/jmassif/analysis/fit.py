@@ -8,6 +8,7 @@ line. What the allocator would have reserved for them is what its model reserves
 
 from array import array
 from functools import lru_cache
+from itertools import compress
 from typing import Callable, Dict, List, NamedTuple, Optional, Tuple
 
 from jmassif.analysis.caching_allocator import (
@@ -147,14 +148,19 @@ class Replay(NamedTuple):
     above: "array[int]"  # more than this was asked for by each of these, or a smaller block would have been taken
 
 
-def replay(steps: Steps, sizes: "array[int]", settings: Settings, allowed: int = 0) -> Replay:
-    """The steps with these sizes, as far as _until(). `allowed` as in CachingAllocator. Raises OutOfMemory."""
+def replay(steps: Steps, sizes: "array[int]", settings: Settings, allowed: int = 0, most: int = 0) -> Replay:
+    """The steps with these sizes, as far as _until(). `allowed` as in CachingAllocator. Raises OutOfMemory.
+
+    It ends where `most` bytes are reserved, if not 0.
+    """
     model = CachingAllocator(settings, allowed=allowed, falls=steps.falls)
     live: Dict[int, Block] = {}
     whole, above = bytearray(len(sizes)), array("Q", bytes(8 * len(sizes)))
     for step in steps.order[: _until(steps)]:
         if step >= 0:
             block = live[step] = model.malloc(sizes[step])
+            if most and model.reserved >= most:
+                break
             if block.is_whole and block.size > MIB:
                 whole[step] = 1
                 above[step] = max(block.size - MIB - 1, model.below)
@@ -167,20 +173,24 @@ def replay(steps: Steps, sizes: "array[int]", settings: Settings, allowed: int =
 
 def requests(steps: Steps, made: Replay) -> "array[int]":
     """Sizes asked for: of a block that was taken whole what its stack asked for elsewhere after the same allocation, if that may be."""
-    sizes, above = array("Q", steps.sizes), array("Q", made.above)
+    sizes, above = array("Q", steps.sizes), made.above[:]
+    whole = set(compress(steps.accounts, above))
+    last = max(compress(range(len(above)), above), default=-1)
     for _ in range(2):  # what is known after the first time is an allocation before others
         asked: Dict[Tuple[int, int, int], Dict[int, int]] = {}  # allocations by size, after those of a stack and size
-        keys, before = [], (0, 0)
-        for account, size, least in zip(steps.accounts, sizes, above):
-            keys.append((account, *before))
-            if not least:
-                known = asked.setdefault(keys[-1], {})
+        open_: List[Tuple[int, Tuple[int, int, int]]] = []
+        account_before = size_before = 0
+        for number, (account, size, least) in enumerate(zip(steps.accounts[: last + 1], sizes, above)):
+            if account in whole:
+                key = account, account_before, size_before
+                if least:
+                    open_.append((number, key))
+                    continue
+                known = asked.setdefault(key, {})
                 known[size] = known.get(size, 0) + 1
-                before = account, size
-        for number, least in enumerate(above):
-            likely = {
-                n: times for n, times in asked.get(keys[number], {}).items() if least and least < n <= sizes[number]
-            }
+            account_before, size_before = account, size
+        for number, key in open_:
+            likely = {n: times for n, times in asked.get(key, {}).items() if above[number] < n <= sizes[number]}
             if likely:
                 sizes[number] = max(likely, key=likely.__getitem__)
                 above[number] = 0
@@ -517,6 +527,9 @@ class Trials(NamedTuple):
         return abs(self.modelled - self.reserved) <= _NEARLY * self.reserved
 
 
+# Segments: the size of those for blocks below 10 MiB, and what larger ones are multiples of.
+_LARGEST_COMMON, _ROUNDED_SEGMENT = 20 * MIB, 2 * MIB
+
 _TRIED = (
     Settings(),
     *(Settings(max_split_size=n * MIB) for n in (32, 64, 128, 256, 512)),
@@ -535,6 +548,8 @@ def try_settings(run: Profile) -> Trials:
     version = run.manifest.get("pytorch", "")
     can_expand = run.manifest.get("cuda-vmm") != "no" and (not version or at_least(version, 2, 1))
     tried = [each for each in _TRIED if each != recorded and (can_expand or not each.expandable_segments)]
-    trials = [Trial(each, replay(steps, sizes, each)) for each in tried]
+    # No segment is larger, so these are without effect.
+    largest = max(_LARGEST_COMMON, *sizes) + _ROUNDED_SEGMENT
+    trials = [Trial(each, replay(steps, sizes, each, most=modelled)) for each in tried if each.max_split_size < largest]
     better = sorted((each for each in trials if each.made.reserved < modelled), key=lambda each: each.made.reserved)
     return Trials(allocator_config(run)[0], recorded, steps.reserved, modelled, better)

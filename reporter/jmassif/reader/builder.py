@@ -11,7 +11,7 @@ import time
 from array import array
 from collections import defaultdict
 from itertools import accumulate, count
-from typing import Any, BinaryIO, Callable, DefaultDict, Dict, List, Mapping, Optional, Tuple, TypeVar
+from typing import Any, BinaryIO, Callable, DefaultDict, Dict, List, Mapping, Optional, Sequence, Tuple, TypeVar
 
 from jmassif.model import records
 from jmassif.model.records import ALLOCATED, DEVICE_KINDS, GROUPS, HOST_KINDS, KINDS, PAGE_KINDS, PEAKS, TENSOR
@@ -263,6 +263,24 @@ class Builder:
         self.profile.frees.append(self._position())
         self.profile.blocks.extend((time, address, 0, account))
 
+    def block_run(
+        self,
+        times: "array[int]",
+        addresses: "array[int]",
+        sizes: "array[int]",
+        accounts: "array[int]",
+        begins: Sequence[bytes],
+    ) -> bool:
+        """Blocks that begin and end. False: an account is not defined."""
+        if not 0 < min(accounts) <= max(accounts) < len(self.profile.accounts):
+            return False
+        rows = array("Q", bytes(8 * records.BlockEvents.WIDTH * len(times)))
+        for place, column in enumerate((times, addresses, sizes, accounts)):
+            rows[place :: records.BlockEvents.WIDTH] = column
+        self.profile.frees.extend(row for row, begin in enumerate(begins, self._position()) if not begin)
+        self.profile.blocks.extend(rows)
+        return True
+
     def block_threshold(self, time: int, n_bytes: int) -> None:
         self.profile.block_thresholds.append((time, n_bytes))
 
@@ -420,7 +438,7 @@ class Builder:
 def load(stream: BinaryIO, into: Optional[Profile] = None) -> Profile:
     """Reads a whole trace into a profile, a new one by default: all but the lines of native code. Raises TraceError."""
     builder = Builder(Profile() if into is None else into)
-    reader = Reader(builder.handlers())
+    reader = Reader(builder.handlers(), builder.block_run)
     reader.read(stream)
     unfinished = f"snapshot {builder.group.id} is unfinished and left out" if builder.group else None
     builder.profile.truncation = "; ".join(filter(None, [reader.truncation, unfinished])) or None

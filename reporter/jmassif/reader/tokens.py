@@ -14,7 +14,8 @@ import re
 import sys
 from array import array
 from functools import lru_cache, partial
-from typing import Any, BinaryIO, Callable, Dict, Iterable, List, Mapping, Optional, Tuple
+from itertools import repeat
+from typing import Any, BinaryIO, Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple
 from zlib import adler32
 
 from jmassif.model.records import Growth
@@ -138,6 +139,10 @@ RECORDS: Dict[str, Tuple[str, str]] = {
     "Z": ("end", "number name number"),
 }
 
+# A run of `+` and `-` records, which come by the million: what sets a `+` apart, time, address, bytes of a `+`, account.
+_BLOCKS = re.compile(rb"^(?:(\+)|-) (\d{1,19}) ([0-9a-f]{1,16}) (?(1)(\d{1,19}) )(\d{1,19})\n", re.MULTILINE).findall
+_LONGEST_RUN = 4096  # lines
+
 _LAST = ord("Z")
 _CHECKSUM = ord("#")
 
@@ -150,6 +155,8 @@ _FOREIGN = (
     (b"\x7fELF", "a program", "give the jmassif.out file that its run left"),
 )
 
+# Takes the columns of a run; False, and nothing was taken: something is wrong with one of the records.
+Columns = Callable[["array[int]", "array[int]", "array[int]", "array[int]", Sequence[bytes]], bool]
 Handler = Optional[Callable[..., None]]  # None: lines of that letter are passed over, whatever is in them
 # From a line to its fields; None: it is no such record.
 _Parser = Callable[[bytes], Optional[Iterable[Any]]]
@@ -233,10 +240,11 @@ def _excerpt(line: bytes) -> str:
 class Reader:
     """Reads a trace, at once or bit by bit: calls the handler of each record's letter with the record's fields.
 
-    Every letter of `RECORDS` needs a handler or None; it may raise Corrupt.
+    Every letter of `RECORDS` needs a handler or None; it may raise Corrupt. `blocks` is for runs of block records.
     """
 
-    def __init__(self, handlers: Mapping[str, Handler]) -> None:
+    def __init__(self, handlers: Mapping[str, Handler], blocks: Optional[Columns] = None) -> None:
+        self._blocks = blocks
         self._rows = [_UNKNOWN] * 256  # by the first byte of a line
         for letter in RECORDS:
             self._rows[ord(letter)] = _row(letter, handlers[letter])
@@ -270,7 +278,8 @@ class Reader:
 
     def _read(self, lines: Iterable[bytes]) -> None:
         rows = self._rows
-        for self._number, line in enumerate(lines, self._number + 1):
+        for line in self._without_runs(lines):
+            self._number += 1
             letter = line[0]
             parse, handle = rows[letter]
             fields = parse(line)
@@ -286,6 +295,33 @@ class Reader:
             if letter == _LAST:
                 rows[:] = [_UNKNOWN] * 256
                 self._is_over = True
+
+    def _without_runs(self, lines: Iterable[bytes]) -> Iterator[bytes]:
+        """Hands runs of block records on; the lines that remain, with runs in which something is wrong."""
+        run: List[bytes] = []
+        for line in lines:
+            if line[0] in b"+-" and self._blocks and len(run) < _LONGEST_RUN:
+                run.append(line)
+                continue
+            if not self._hand_on(run):
+                yield from run
+            run = []
+            yield line
+        if not self._hand_on(run):
+            yield from run
+
+    def _hand_on(self, run: List[bytes]) -> bool:
+        text = b"".join(run)
+        found = _BLOCKS(text)
+        if not self._blocks or not found or len(found) < len(run) or self._is_over:
+            return not run
+        signs, times, addresses, sizes, accounts = zip(*found)
+        numbers = [array("Q", map(int, column)) for column in (times, (size or 0 for size in sizes), accounts)]
+        if not self._blocks(numbers[0], array("Q", map(int, addresses, repeat(16))), numbers[1], numbers[2], signs):
+            return False
+        self._number += len(run)
+        self._checksum = adler32(text, self._checksum)
+        return True
 
     def _damaged(self, problem: object) -> TraceError:
         return TraceError(f"line {self._number}: {problem}: the file is damaged, record again")
