@@ -521,6 +521,7 @@ class Trials(NamedTuple):
     reserved: int  # as recorded
     modelled: int  # what the model says of the recorded settings
     others: List[Trial]  # that need less, the least first
+    room: Optional[int]  # for PyTorch's allocator on the board asked for, beside the rest of the program and of the system
 
     @property
     def holds(self) -> bool:
@@ -536,12 +537,14 @@ _TRIED = (
     Settings(expandable_segments=True),
     Settings(roundup_power2_divisions=4),
     Settings(roundup_power2_divisions=8),
+    Settings(max_split_size=128 * MIB, roundup_power2_divisions=8),
+    Settings(expandable_segments=True, roundup_power2_divisions=4),
     Settings(expandable_segments=True, roundup_power2_divisions=8),
 )
 
 
-def try_settings(run: Profile) -> Trials:
-    """Replay the steps with other settings of PyTorch's allocator. Raises FitError."""
+def try_settings(run: Profile, board: Optional[int] = None) -> Trials:
+    """Replay the steps with other settings of PyTorch's allocator; `board` has so much memory. Raises FitError."""
     steps, recorded = steps_of(run), settings_of(run)
     made = replay(steps, steps.sizes, recorded)
     modelled, sizes = made.reserved, requests(steps, made)
@@ -552,4 +555,5 @@ def try_settings(run: Profile) -> Trials:
     largest = max(_LARGEST_COMMON, *sizes) + _ROUNDED_SEGMENT
     trials = [Trial(each, replay(steps, sizes, each, most=modelled)) for each in tried if each.max_split_size < largest]
     better = sorted((each for each in trials if each.made.reserved < modelled), key=lambda each: each.made.reserved)
-    return Trials(allocator_config(run)[0], recorded, steps.reserved, modelled, better)
+    room = None if board is None else room_of(run, board).available - _rest(run, steps.reserved)
+    return Trials(allocator_config(run)[0], recorded, steps.reserved, modelled, better, room)

@@ -96,8 +96,20 @@ def _fit_text(fit: Fit) -> Iterator[str]:
         yield from notes
 
 
+def _on_board(trials: Trials, reserved: int) -> str:
+    """On the board asked for."""
+    if trials.room is None:
+        return ""
+    return "fits" if reserved <= trials.room else f"runs out, {size(reserved - max(0, trials.room))} missing"
+
+
 def _trials_text(trials: Trials) -> Iterator[str]:
     recorded = trials.recorded.text or "default settings"
+    if trials.room is not None:
+        yield (
+            f"On such a board PyTorch's allocator can have {size(max(0, trials.room))}: as recorded the run"
+            f" {_on_board(trials, trials.reserved)}."
+        )
     if not trials.holds:
         yield (
             f"The model of PyTorch's allocator does not hold for this run: it says {size(trials.modelled)} reserved,"
@@ -113,7 +125,8 @@ def _trials_text(trials: Trials) -> Iterator[str]:
         )
         yield ""
         for trial in trials.others:
-            yield f"  {size(trial.made.reserved):>10}  {trial.settings.text or 'default settings'}"
+            verdict = _on_board(trials, trial.made.reserved)
+            yield f"  {size(trial.made.reserved):>10}  {trial.settings.text or 'default settings'}{verdict and f': {verdict}'}"
         yield ""
         yield f"Set it before PyTorch starts: {trials.variable}={best.settings.text or 'backend:native'}"
         if best.settings.expandable_segments:
@@ -137,6 +150,7 @@ def _fit_json(fit: Fit) -> Dict[str, Any]:
 def _trials_json(trials: Trials) -> Dict[str, Any]:
     return {
         "recorded": {"settings": trials.recorded.text, "reserved": trials.reserved, "modelled": trials.modelled},
+        "room": trials.room,
         "better": [{"settings": each.settings.text, "reserved": each.made.reserved} for each in trials.others]
         if trials.holds
         else [],
@@ -158,7 +172,7 @@ def run(arguments: argparse.Namespace) -> int:
                 fit = fit_batches((runs[0], runs[1]), (batches[0], batches[1]), arguments.at, arguments.board)
                 found["fit"], lines = _fit_json(fit), _fit_text(fit)
             else:
-                trials = try_settings(runs[0])
+                trials = try_settings(runs[0], arguments.board)
                 found["settings"], lines = _trials_json(trials), _trials_text(trials)
     except FitError as error:
         raise Problem(str(error))
