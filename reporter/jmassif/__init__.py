@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any
 from jmassif.annotate import is_recording, mark, record, region, snapshot, stage, tensor, tensor_freed, usage
 
 if TYPE_CHECKING:
-    from jmassif.api import Processes, Profile, TraceError
+    from jmassif.api import FitError, Processes, Profile, TraceError
     from jmassif.model.records import side_of
     from jmassif.version import __version__
 
 __all__ = [
+    "FitError",
     "Processes",
     "Profile",
     "TraceError",
@@ -33,6 +34,7 @@ __all__ = [
 
 # Imported at first use: a training script does not need them.
 _LAZY = {
+    "FitError": "jmassif.api",
     "Processes": "jmassif.api",
     "Profile": "jmassif.api",
     "TraceError": "jmassif.api",

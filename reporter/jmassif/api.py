@@ -2,9 +2,10 @@
 """The documented Python API (docs/reference.md): a run and a job, with load() to read them from files."""
 
 import os
-from typing import Optional, Sequence, Union
+from typing import Optional, Sequence, Tuple, Union
 
 from jmassif.analysis import processes as job
+from jmassif.analysis.fit import Fit, FitError, Trials, fit_batches, try_settings
 from jmassif.analysis.loading import Loading, find_loading
 from jmassif.attribution.names import Names
 from jmassif.model import run as model
@@ -13,7 +14,7 @@ from jmassif.reader.builder import load_as
 from jmassif.reader.tokens import TraceError
 from jmassif.units import printable
 
-__all__ = ["Processes", "Profile", "TraceError"]
+__all__ = ["FitError", "Processes", "Profile", "TraceError"]
 
 
 class Profile(model.Profile):
@@ -35,6 +36,20 @@ class Profile(model.Profile):
     def loading(self) -> Optional[Loading]:
         """The peaks while PyTorch's model was loaded, and since; None where the trace does not prove both."""
         return find_loading(self, Names(self))
+
+    def fit(
+        self, other: "Profile", batches: Tuple[int, int], at: Sequence[int] = (), board: Optional[int] = None
+    ) -> Fit:
+        """The memory that the training needs with other batches, from this run, another, and their batches.
+
+        `at` are the batches to judge, by default the largest that fits and the next; `board` is the memory of the board in
+        question in bytes, by default that of the runs. Raises jmassif.FitError with a text of one line.
+        """
+        return fit_batches((self, other), batches, list(at), board)
+
+    def fit_settings(self, board: Optional[int] = None) -> Trials:
+        """What other settings of PyTorch's allocator would have reserved. Raises jmassif.FitError."""
+        return try_settings(self, board)
 
 
 class Processes(job.Processes):

@@ -11,6 +11,7 @@ from typing import Any, Dict, List
 
 import pytest
 
+import jmassif
 from jmassif.analysis.caching_allocator import (
     MIB,
     CachingAllocator,
@@ -20,6 +21,7 @@ from jmassif.analysis.caching_allocator import (
     parse_settings,
 )
 from jmassif.analysis.fit import replay, requests, steps_of
+from tests.reporter.commands import jmassif as run_jmassif
 from tests.reporter.traces import Trace
 
 CASES: List[Dict[str, Any]] = json.loads((Path(__file__).parent / "golden" / "caching_allocator.json").read_text())
@@ -113,3 +115,32 @@ def test_of_free_blocks_of_one_size_the_first_in_memory_is_taken() -> None:
         model.free(second)
         taken = model.malloc(11 * MIB)
         assert taken.address == min(first.address, second.address) == (second if falls else first).address
+
+
+def fragmented() -> Trace:
+    """54 MiB in three segments: what is free in the first is in pieces, in the second too small."""
+    training, half = Training(), MIB // 2
+    for line, at, n_bytes in (("a", 0, 14), ("b", 14, 4), ("c", 18, 14), ("d", 32, 4)):
+        training.tensor(line, at * half, n_bytes * half)
+    training.freed("a", 0)
+    training.freed("c", 18 * half)
+    training.trace.block(3, training.BASE + 20 * MIB, 20 * MIB, training.cache)
+    training.tensor("e", 40 * half, 16 * half)
+    training.trace.block(3, training.BASE + 40 * MIB, 14 * MIB, training.cache)
+    training.tensor("f", 80 * half, 25 * half)
+    return training.trace
+
+
+def test_python_programs_get_the_answers_of_the_command(tmp_path: Path) -> None:
+    path = fragmented().save(tmp_path)
+    profile = jmassif.Profile.load(path)
+    trials = profile.fit_settings(board=48 * MIB)
+    assert trials.holds and (trials.reserved, trials.room) == (54 * MIB, 48 * MIB)
+    best = trials.others[0]
+    assert (best.settings.text, best.made.reserved) == ("expandable_segments:True", 40 * MIB)
+    said = run_jmassif("fit", path, "--board=48MiB").out
+    assert "as recorded the run runs out, 6.00 MiB missing" in said
+    assert "expandable_segments:True would have needed 40.0 MiB instead of the 54.0 MiB reserved" in said
+    assert "40.0 MiB  expandable_segments:True: fits" in said
+    with pytest.raises(jmassif.FitError, match="both runs have the same batch"):
+        profile.fit(profile, (2, 2))

@@ -521,7 +521,9 @@ class Trials(NamedTuple):
     reserved: int  # as recorded
     modelled: int  # what the model says of the recorded settings
     others: List[Trial]  # that need less, the least first
-    room: Optional[int]  # for PyTorch's allocator on the board asked for, beside the rest of the program and of the system
+    room: Optional[
+        int
+    ]  # for PyTorch's allocator on the board asked for, beside the rest of the program and of the system
 
     @property
     def holds(self) -> bool:
