@@ -76,7 +76,7 @@ SKIPPED: List[Tuple[str, List[str]]] = [
     ),
     (
         "a block's process is sampled as it is allocated, not written, and not again while it waits: only tails are due",
-        ["tool/test_job_memory.py::*[[]spawn]"],
+        ["tool/test_job_memory.py::*[[]spawn]", "tool/test_job_memory.py::*[[]numpy]"],
     ),
     (
         "the C library's threads end where clone3 is refused with EPERM, as without a recorder",

@@ -159,9 +159,6 @@ typedef enum { HOST_WARNING, HOST_NOTE, HOST_USAGE, HOST_MONITOR } HostOutput;
 // Print a text for the user as it is, on the stream of its kind. HOST_NOTE is silent with -q.
 void host_print(HostOutput kind, const HChar *text);
 
-// The id of the program that a process of the machine is recorded in, or keeps the recorder of; 0: neither.
-Int host_recorded_process(Int pid);
-
 // A mistake of the user: print a line and end with exit status 2.
 void host_usage_error(const HChar *text) __attribute__((noreturn));
 

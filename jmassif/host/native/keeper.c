@@ -10,7 +10,6 @@
 #include "base/clock.h"
 #include "base/kernel.h"
 #include "base/libc.h"
-#include "base/text.h"
 #include "events/snapshot.h"
 #include "host/host.h"
 #include "host/native/thread.h"
@@ -24,7 +23,6 @@
 #include <linux/uio.h>
 #include <linux/wait.h>
 
-#define KEEPER_NAME      "jmassif-keeper"
 #define MS_BETWEEN_LOOKS 200
 #define STACK_BYTES      ((SizeT)256 << 10)
 
@@ -64,7 +62,7 @@ static void wait_a_while(void)
 __attribute__((noreturn)) static void keep(void)
 {
     jm_kernel_call(__NR_prctl, PR_SET_PDEATHSIG, SIGUSR1, 0, 0, 0);
-    jm_kernel_call(__NR_prctl, PR_SET_NAME, (UWord)KEEPER_NAME, 0, 0, 0);
+    jm_kernel_call(__NR_prctl, PR_SET_NAME, (UWord) "jmassif", 0, 0, 0);
     const Int own = jm_process_id();
     while (is_wanted(own) && is_kept()) {
         jm_native_lock(own);
@@ -122,21 +120,6 @@ void jm_native_keeper_stop(void)
         jm_kernel_call(__NR_wait4, was, 0, __WALL, 0, 0);
     else
         stack = NULL; // it may be on it
-}
-
-// By the name and the parent of its keeper: a recorded process runs any program.
-Int host_recorded_process(Int pid)
-{
-    HChar path[32], text[64] = "";
-    jm_format(path, sizeof path, "/proc/%d/stat", pid);
-    Int file = jm_open(path, 0, 0);
-    if (file >= 0) {
-        Long n = jm_read(file, text, sizeof text - 1);
-        text[n > 0 ? n : 0] = 0;
-        jm_close(file);
-    }
-    const HChar *found = strstr(text, " (" KEEPER_NAME ") "); // "PID (NAME) STATE PARENT", proc(5)
-    return found ? (Int)jm_text_number(found + sizeof KEEPER_NAME + 5, NULL) : 0;
 }
 
 // A child that executes another program soon needs none, nor a trace: it hardly allocates before.

@@ -2,7 +2,6 @@
 //
 // Registers the tool with Valgrind's core, and turns its callbacks into the events of host/events.h.
 
-#include "base/kernel.h"
 #include "base/options.h"
 #include "base/text.h"
 #include "heap/heap.h"
@@ -203,19 +202,6 @@ static void fini(Int exit_code)
 }
 
 void host_update_mappings(void) {}
-
-// A recorded process runs the same executable, the tool.
-Int host_recorded_process(Int pid)
-{
-    static HChar own[1024];
-    HChar link[32], path[sizeof own];
-    if (!own[0] && jm_read_link("/proc/self/exe", own, sizeof own - 1) <= 0)
-        return 0;
-    jm_format(link, sizeof link, "/proc/%d/exe", pid);
-    SSizeT n = jm_read_link(link, path, sizeof path - 1);
-    path[n > 0 ? n : 0] = 0;
-    return jm_text_equal(path, own) ? pid : 0;
-}
 
 static void pre_clo_init(void)
 {
