@@ -21,6 +21,9 @@ from jmassif.analysis.caching_allocator import (
     parse_settings,
 )
 from jmassif.analysis.fit import replay, requests, steps_of
+from jmassif.analysis.summary import build_report, default_moment
+from jmassif.attribution.names import Names
+from jmassif.html.tables import settings
 from tests.reporter.commands import jmassif as run_jmassif
 from tests.reporter.traces import Trace
 
@@ -128,6 +131,7 @@ def fragmented() -> Trace:
     training.tensor("e", 40 * half, 16 * half)
     training.trace.block(3, training.BASE + 40 * MIB, 14 * MIB, training.cache)
     training.tensor("f", 80 * half, 25 * half)
+    training.trace.snapshot(4, "end", {training.cache: (9 * MIB, 3)})
     return training.trace
 
 
@@ -142,5 +146,10 @@ def test_python_programs_get_the_answers_of_the_command(tmp_path: Path) -> None:
     assert "as recorded the run runs out, 6.00 MiB missing" in said
     assert "expandable_segments:True would have needed 40.0 MiB instead of the 54.0 MiB reserved" in said
     assert "40.0 MiB  expandable_segments:True: fits" in said
+    (table,) = settings(build_report(profile, default_moment(profile, Names(profile))))
+    assert table.view == "fragmentation" and table.rows[:2] == [
+        ["default settings", 54 * MIB, 0],
+        ["expandable_segments:True", 40 * MIB, -14 * MIB],
+    ]
     with pytest.raises(jmassif.FitError, match="both runs have the same batch"):
         profile.fit(profile, (2, 2))

@@ -3,6 +3,7 @@
 
 from typing import Dict, Iterator, List, Sequence, Tuple
 
+from jmassif.analysis.fit import FitError, try_settings
 from jmassif.analysis.moments import select
 from jmassif.analysis.summary import Report
 from jmassif.html.cells import shown
@@ -24,6 +25,7 @@ _MAX_COUNTS = 200
 _MAX_LINES = 200
 _MAX_MOMENTS = 400
 _MAX_PIECES = 1 << 18  # in all maps over time: a few seconds' work
+_MAX_REPLAYED = 1 << 16  # records of blocks: a second's work, for each setting
 MAX_EVENTS = 2000
 MAX_SCOPES = 200
 
@@ -212,6 +214,22 @@ def fragmentation(report: Report) -> Iterator[ReadyTable]:
 # ---- copies ----
 
 
+def settings(report: Report) -> Iterator[ReadyTable]:
+    """Of PyTorch's allocator, those with which it would have needed less."""
+    if report.profile.blocks.n_rows > _MAX_REPLAYED:
+        return
+    try:
+        trials = try_settings(report.profile)
+    except FitError:
+        return
+    reserved = [(trials.recorded, trials.reserved)] + [(trial.settings, trial.made.reserved) for trial in trials.others]
+    rows: List[Row] = [[each.text or "default settings", n_bytes, n_bytes - trials.reserved] for each, n_bytes in reserved]
+    heads = [("setting", "long"), ("reserved", "bytes"), ("difference", "growth")]
+    note = f"value of {trials.variable}; the most that a model of the allocator reserves for the recorded steps"
+    if trials.holds and trials.others:
+        yield from _table("fragmentation", "PyTorch's allocator with other settings", heads, rows, note, 10)
+
+
 def held_twice(report: Report) -> Iterator[ReadyTable]:
     """At the peak, and all copies to the device."""
     twice = report.held_twice
@@ -326,7 +344,7 @@ def _manifest(report: Report) -> Iterator[ReadyTable]:
 
 def tables(report: Report) -> List[ReadyTable]:
     """Those of a process."""
-    each = (leaks, temporaries, sizes, fragmentation, held_twice, start_up, events, warnings, _manifest)
+    each = (leaks, temporaries, sizes, fragmentation, settings, held_twice, start_up, events, warnings, _manifest)
     return [table for made in each for table in made(report)]  # type: ignore[operator]
 
 
