@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """`jmassif fit`: whether a training fits with another batch size, on another board, or with other settings of PyTorch's allocator.
 
-JSON is described in docs/reference.md.
+JSON is described in docs/fit.md.
 """
 
 import argparse
