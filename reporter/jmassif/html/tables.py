@@ -215,7 +215,7 @@ def fragmentation(report: Report) -> Iterator[ReadyTable]:
 
 
 def settings(report: Report) -> Iterator[ReadyTable]:
-    """Of PyTorch's allocator, those with which it would have needed less."""
+    """Settings with which PyTorch's allocator would have needed less."""
     if report.profile.blocks.n_rows > _MAX_REPLAYED:
         return
     try:
