@@ -1,16 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # mypy: ignore-errors
-"""Trainings whose memory is to be predicted:  fit.py NAME BATCH [FRACTION [SETTINGS]...]
+"""Trainings whose memory is to be predicted:  fit.py NAME BATCH [cpu | FRACTION [SETTINGS]...]
 
 NAME: cnn, lstm, transformer, embedding, accumulation or half; lengths, batches or lifetimes fragment the cache. FRACTION of
 the device's memory may be used (0: all). With SETTINGS the training runs in a forked process for each, under these settings
-of PyTorch's allocator. Prints the most that the allocator had handed out and reserved, and what it has reserved at the end.
-Kernels do nothing, so what is computed means nothing.
+of PyTorch's allocator. Prints the most that the allocator had handed out and reserved, and what it has reserved at the end; on
+the CPU, the most that was resident. On the simulation kernels do nothing, so what is computed means nothing.
 """
 
 import json
 import os
 import random
+import resource
 import sys
 from typing import Iterator, Tuple
 
@@ -92,17 +93,17 @@ def lifetimes(batch: int) -> None:
         live = [each for each in live if each[0] > step]
 
 
-def train(name: str, batch: int) -> None:
+def train(name: str, batch: int, device: str) -> None:
     torch.manual_seed(1)
     torch.backends.cudnn.enabled = False
     made = {"lstm": Lstm, "transformer": Transformer, "lengths": Transformer, "embedding": Embedding}
-    model = made.get(name, cnn)().to("cuda")
+    model = made.get(name, cnn)().to(device)
     optimizer = torch.optim.Adam(model.parameters())
     for size, length in shapes(name, batch):
         optimizer.zero_grad()
         for _ in range(4 if name == "accumulation" else 1):
-            x, labels = inputs(name, size, length).to("cuda"), torch.zeros(size, dtype=torch.long).to("cuda")
-            with torch.autocast("cuda", torch.float16, enabled=name == "half"):
+            x, labels = inputs(name, size, length).to(device), torch.zeros(size, dtype=torch.long).to(device)
+            with torch.autocast(device, torch.float16 if device == "cuda" else torch.bfloat16, enabled=name == "half"):
                 loss = functional.cross_entropy(model(x), labels)
             loss.backward()
         optimizer.step()
@@ -111,14 +112,19 @@ def train(name: str, batch: int) -> None:
 def run(name: str, batch: int, fraction: float) -> None:
     if fraction:
         torch.cuda.set_per_process_memory_fraction(fraction)
-    lifetimes(batch) if name == "lifetimes" else train(name, batch)
+    lifetimes(batch) if name == "lifetimes" else train(name, batch, "cuda")
     figures = {"allocated": torch.cuda.max_memory_allocated(), "reserved": torch.cuda.max_memory_reserved()}
     figures.update(last=torch.cuda.memory_reserved(), total=torch.cuda.mem_get_info()[1])
     print(json.dumps(figures), flush=True)
 
 
 def main() -> None:
-    name, batch, fraction = sys.argv[1], int(sys.argv[2]), float((sys.argv[3:] or ["0"])[0])
+    name, batch = sys.argv[1], int(sys.argv[2])
+    if sys.argv[3:] == ["cpu"]:
+        train(name, batch, "cpu")
+        print(json.dumps({"resident": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024}))
+        return
+    fraction = float((sys.argv[3:] or ["0"])[0])
     if not sys.argv[4:]:
         run(name, batch, fraction)
     for settings in sys.argv[4:]:
