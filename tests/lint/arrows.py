@@ -32,7 +32,7 @@ RENDERERS = ("render/", "export/", "html/", "cli/")
 QUERIES = ("aggregate", "calltree", "moments")
 MODELS = """summary.build_report summary.default_moment summary.moment_of processes.build_job_report processes.join
     compare.compare compare.measure budgets.judge budgets.parse_budget budgets.parse_budgets
-    fit.fit_batches fit.try_settings
+    fit.fit_batches fit.try_settings levers.levers_of
     range_diff.between device_history.device_history""".split()
 FORBIDDEN = {".h": VALGRINDS, ".c": VALGRINDS + r"|^\s*extern\b.*\bjm_\w+", ".py": r"^\s*from \."}
 

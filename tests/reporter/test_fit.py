@@ -20,7 +20,8 @@ from jmassif.analysis.caching_allocator import (
     SettingsError,
     parse_settings,
 )
-from jmassif.analysis.fit import replay, requests, steps_of
+from jmassif.analysis.fit import FitError, fit_batches, replay, requests, steps_of
+from jmassif.analysis.levers import levers_of
 from jmassif.analysis.summary import build_report, default_moment
 from jmassif.attribution.names import Names
 from jmassif.html.tables import settings
@@ -153,3 +154,107 @@ def test_python_programs_get_the_answers_of_the_command(tmp_path: Path) -> None:
     ]
     with pytest.raises(jmassif.FitError, match="both runs have the same batch"):
         profile.fit(profile, (2, 2))
+
+
+def training(batch: int, parameters: int = 40 * MIB, start_up: int = 100 * MIB, **manifest: str) -> Trace:
+    """Two layers in regions, and page-locked buffers, on a board with CUDA's start-up."""
+    trace = Trace(
+        command="train.py", time_unit="ms", memory=manifest.pop("memory", "unified"), pytorch="2.6", **manifest
+    )
+    trace.group("yours", "tensor", "app")
+    trace.group("libraries", "workspace")
+    trace.group("cached", "cache")
+    trace.group("runtime", "context")
+
+    def tensor(line: int, role: str) -> int:
+        return trace.account("device", "tensor", [f"py main (/app/train.py:{line})"], role)
+
+    parameter, state, gradient = tensor(1, "parameter"), tensor(2, "optimizer"), tensor(3, "gradient")
+    activation, temporary = tensor(4, "activation"), tensor(5, "temporary")
+    segment = trace.account("device", "cache", ["py main (/app/train.py:6)"])
+    workspace = trace.account("device", "workspace", ["py main (/app/train.py:7)"])
+    pinned = trace.account("pinned", "app", ["py main (/app/train.py:8)"])
+    context = trace.account("driver", "context", ["cuInit (libcuda.so.1)"])
+    held = {context: (start_up, 1)}
+    blocks = [(parameter, parameters), (state, 2 * parameters), (gradient, parameters), (workspace, 8 * MIB)]
+    layers = [(activation, 4 * MIB * batch), (activation, 2 * MIB * batch)] * 2 + [(temporary, MIB * batch)]
+    trace.snapshot(0, "start")
+    trace.totals(1, 0, start_up)
+    trace.block(2, 1 << 44, 24 * MIB, pinned)
+    address = 1 << 40
+    for number, (account, n_bytes) in enumerate(blocks + layers):
+        if number in (4, 6):
+            trace.region_begin(3, f"layer {number // 2}")
+        trace.block(3, address, n_bytes, segment)
+        trace.block(3, address, n_bytes, account)
+        address += n_bytes
+        if number in (5, 7):
+            trace.region_end(3, f"layer {number // 2 }")
+    total = sum(n_bytes for _, n_bytes in blocks + layers)
+    whole = {**held, segment: (0, 0), pinned: (24 * MIB, 1), temporary: (total, 1)}
+    trace.totals(4, 24 * MIB, total + start_up)
+    trace.snapshot(5, "exit", whole, {which: (3, {}) for which in ("total", "device")})
+    for figure, n_bytes in (("mem-total", 4 << 30), ("mem-available", 3 << 30)):
+        trace.lines.append(f"y 0 {figure} {n_bytes}")
+    trace.lines.append("Z 5 exit 0")
+    return trace
+
+
+def test_levers_have_the_bytes_at_the_peak_and_none_without() -> None:
+    found = levers_of(training(4).load())
+    assert found.allocated == (160 + 8 + 12 * 4 + 4) * MIB
+    assert {lever.action: lever.bytes // MIB for lever in found.levers} == {
+        "inference": 120,
+        "8-bit-optimizer": 60,
+        "half-activations": 24,
+        "no-pinned-buffers": 24,
+        # One of two layers, but what it hands to the next.
+        "checkpointing": 16,
+        "smaller-workspace": 8,
+    }
+    assert [lever.line for lever in found.levers if lever.action == "checkpointing"] == ["layer 2, layer 3"]
+    of_desktop = training(4, memory="discrete").load()
+    assert "no-pinned-buffers" not in {lever.action for lever in levers_of(of_desktop).levers}
+    assert levers_of(of_desktop, is_one_memory=True) == found
+
+
+def test_one_run_predicts_by_roles_within_a_range() -> None:
+    (need,) = fit_batches([training(4).load()], [4], [16]).needs
+    fixed, scaled = 168, 12 * 16
+    assert need.allocated == (fixed + scaled + 16) * MIB  # temporaries grow, so it seems
+    assert need.least - need.rest == (fixed + scaled + 4) * MIB
+    assert need.most >= need.program and need.rest >= 124 * MIB
+    (recorded,) = fit_batches([training(4).load()], [4], [4]).needs
+    assert not recorded.is_about or recorded.least == recorded.program
+
+
+def test_start_up_is_that_of_another_trace() -> None:
+    base = [training(2).load(), training(4).load()]
+    other = training(4, start_up=300 * MIB)
+    plain, replaced = (fit_batches(base, [2, 4], [8], startup_of=each) for each in (None, other.load()))
+    assert [row._asdict() for row in replaced.startup] == [
+        {"owner": "context", "recorded": 100 * MIB, "replaced": 300 * MIB}
+    ]
+    assert replaced.needs[0].program - plain.needs[0].program == 200 * MIB
+    with pytest.raises(FitError, match="no context"):
+        fit_batches(base, [2, 4], [8], startup_of=Trace(time_unit="ms").load())
+
+
+@pytest.mark.parametrize(
+    "other, says",
+    [
+        (training(4, parameters=50 * MIB), "parameters have 40.0 MiB and 50.0 MiB"),
+        (training(4, l4t="35.4.1"), "the JetPack is unknown and 35.4.1"),
+        (training(4, env_PYTORCH="x", arch="aarch64"), "the processor is unknown and aarch64"),
+    ],
+)
+def test_runs_that_differ_in_more_than_the_batch_are_refused(other: Trace, says: str) -> None:
+    with pytest.raises(FitError, match=says):
+        fit_batches([training(2).load(), other.load()], [2, 4], [8])
+
+
+def test_a_desktops_run_is_judged_with_its_host_memory_and_no_other_programs() -> None:
+    fit = fit_batches([training(4, memory="discrete").load()], [], [], board=1 << 30, is_dry=True)
+    assert fit.room.available == 1 << 30 and fit.room.others is None
+    (need,) = fit.needs
+    assert need.program >= (220 + 100 + 24) * MIB and not need.is_about

@@ -28,7 +28,7 @@ def fit(*arguments: object) -> Any:
     return json.loads(done.out)
 
 
-def test_two_batches_predict_what_a_third_reserves_and_the_largest_that_fits(sim: Path) -> None:
+def test_two_batches_predict_what_a_third_reserves_and_the_largest_that_fits(sim: Path, tmp_path: Path) -> None:
     recordings = [recorded(sim, batch) for batch in (2, 4, 8)]
     two, four, eight = (recording.trace for recording in recordings)
     steps = steps_of(load_file(str(eight)))
@@ -47,6 +47,26 @@ def test_two_batches_predict_what_a_third_reserves_and_the_largest_that_fits(sim
     assert found["largest_batch"] >= 8 and [each["fits"] for each in found["batches"]] == [True, False]
     assert [each["batch"] for each in found["batches"]] == [found["largest_batch"], found["largest_batch"] + 1]
 
+    # From one run, by roles.
+    found = fit(four, "--batch=4", "--at=8")
+    (about,) = found["fit"]["batches"]
+    assert about["least"] - about["rest"] <= steps.reserved <= about["most"] - about["rest"]
+    assert about["allocated"] == pytest.approx(steps.allocated, rel=0.02)
+    assert [lever["action"] for lever in found["levers"]] == ["inference", "8-bit-optimizer", "half-activations"]
+
+    # With the start-up of another run, and as if recorded before a board was there.
+    (replaced,) = fit(*of_eight, f"--startup-of={eight}")["fit"]["batches"]
+    assert replaced["program"] == need["program"]
+    dry = fit(four, "--dry", "--board=nano")["fit"]
+    assert [row["trace"].split(" ")[0] for row in dry["measured"]] == [str(four)] * 4
+    assert sum(row["bytes"] for row in dry["measured"][:3]) == dry["batches"][0]["program"]
+
+    # A killed run counts up to where it came.
+    cut = Path(tmp_path, "cut.jm")
+    cut.write_bytes(four.read_bytes()[:-2000])
+    done = jmassif("fit", two, cut, "--batch=2,4", "--at=8")
+    assert done.status == 0 and "cut.jm ends at " in done.out and "before its program did" in done.out
+
     settings = fit(eight)["settings"]
     assert settings["recorded"]["modelled"] == settings["recorded"]["reserved"] == steps.reserved
     assert settings["better"][0]["settings"] == "expandable_segments:True"
@@ -54,6 +74,9 @@ def test_two_batches_predict_what_a_third_reserves_and_the_largest_that_fits(sim
 
     wrong: List[Tuple[List[object], str]] = [
         ([two, four], "--batch=A,B names"),
+        ([two, "--dry"], "--dry needs --board"),
+        ([two, "--board=4GiB"], "need --batch, or --dry"),
+        ([two, "--batch=2", "--board=nino"], "nor one of nano"),
         ([two, "--batch=2,4"], "--batch=A,B names"),
         ([two, four, "--batch=2,2"], "same batch"),
         ([two, four, eight, "--batch=2,4"], "at most two"),
@@ -61,6 +84,22 @@ def test_two_batches_predict_what_a_third_reserves_and_the_largest_that_fits(sim
     ]
     for words, says in wrong:
         assert_one_line_error("jmassif fit", jmassif("fit", *words), says)
+
+
+def test_two_batches_on_the_cpu_predict_the_heap_of_a_third() -> None:
+    pytest.importorskip("torch")
+
+    def trace(batch: int) -> Recording:
+        script = ROOT / "tests" / "torch-cuda" / "scripts" / "fit.py"
+        return record([PYTHON, script, "cnn", str(batch), "cpu"], ["--pages=yes"], host="native", timeout=300)
+
+    two, four, eight = (trace(batch) for batch in (2, 4, 8))
+    found = fit(two.trace, four.trace, "--batch=2,4", "--at=8")["fit"]
+    (need,) = found["batches"]
+    run = load_file(str(eight.trace))
+    assert need["allocated"] == pytest.approx(steps_of(run, is_host=True).allocated, rel=0.01)
+    assert need["least"] == pytest.approx(run.peaks["host"].host, rel=0.01)
+    assert need["most"] == need["least"] + need["unused"] and found["lines"][0]["label"].startswith("fit.py:65 ")
 
 
 def test_a_run_without_pytorchs_allocator_is_refused() -> None:

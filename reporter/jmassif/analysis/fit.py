@@ -9,7 +9,7 @@ line. What the allocator would have reserved for them is what its model reserves
 from array import array
 from functools import lru_cache
 from itertools import compress
-from typing import Callable, Dict, List, NamedTuple, Optional, Tuple
+from typing import Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from jmassif.analysis.caching_allocator import (
     Block,
@@ -23,8 +23,10 @@ from jmassif.analysis.device_history import Ranges
 from jmassif.analysis.device_memory import CACHE
 from jmassif.analysis.oom import allocator_config, at_least, chains_of
 from jmassif.attribution.names import Names
-from jmassif.model.records import HANDLE_KINDS, side_of
+from jmassif.model.records import DEVICE_KINDS, HANDLE_KINDS
 from jmassif.model.run import Profile
+from jmassif.model.run_info import fact
+from jmassif.units import size as size_text
 
 MIB = 1 << 20
 _ROUNDED_TO = 512
@@ -33,7 +35,7 @@ _EMPTIED = -(1 << 40)
 # Share of the bytes at the peak. If more has no counterpart in the other run, they differ in more than the batch.
 _MOST_UNLIKE = 0.1
 # The model's figure for the recorded run is the recorded one, or nearly: else the model does not hold for this run.
-_NEARLY = 0.01
+NEARLY = 0.01
 _MOST_BATCH = 1 << 16
 _LEAST_STEPS = 50000  # are replayed
 
@@ -47,11 +49,17 @@ class Steps(NamedTuple):
 
     sizes: "array[int]"  # of each allocation, as the allocator rounded it
     accounts: "array[int]"
+    rows: "array[int]"  # likewise, of Profile.blocks
     order: "array[int]"
     reserved: int  # the most it had reserved, as recorded
     allocated: int  # the most it had handed out, as recorded
     last_growth: int  # of `order`: steps until it reserved for the last time
     falls: bool  # segments came at ever lower addresses, as a rule
+    is_host: bool = False  # large blocks of the heap instead, whose sizes are exact; reserved is allocated
+
+    @property
+    def rounded_to(self) -> int:
+        return 1 if self.is_host else _ROUNDED_TO
 
 
 # ---- steps from a trace -------------------------------------------------------------------------
@@ -62,21 +70,22 @@ def _retries(run: Profile) -> List[Tuple[int, int]]:
     return [(event.position, event.outcome_position or event.position + 1) for *_, event in chains_of(run)]
 
 
-def steps_of(run: Profile) -> Steps:
-    """Raises FitError if the trace has no steps of PyTorch's allocator."""
+def steps_of(run: Profile, is_host: bool = False) -> Steps:
+    """Raises FitError if the trace has no steps of PyTorch's allocator. `is_host`: those of large blocks of the heap instead."""
     accounts, frees = run.accounts, bytearray(run.blocks.n_rows + 1)
     for row in run.frees:
         frees[row] = 1
-    is_device = bytearray(side_of(kind) == "device" for kind in accounts.by_type(lambda type_: type_.kind))
+    kinds = ("heap",) if is_host else DEVICE_KINDS
+    is_counted = bytearray(kind in kinds for kind in accounts.by_type(lambda type_: type_.kind))
     has_handle = bytearray(kind in HANDLE_KINDS for kind in accounts.by_type(lambda type_: type_.kind))
-    is_cache = bytearray(owner == CACHE for owner in accounts.by_type(lambda type_: type_.owner))
+    is_cache = bytearray(owner == CACHE and not is_host for owner in accounts.by_type(lambda type_: type_.owner))
     # Blocks begin in the first of the accounts that differ in role alone.
     first: Dict[Tuple[int, int], int] = {}
     keys = zip(accounts.nodes, accounts.type_numbers)
     is_first = bytearray(
-        is_device[account] and first.setdefault(key, account) == account for account, key in enumerate(keys)
+        is_counted[account] and first.setdefault(key, account) == account for account, key in enumerate(keys)
     )
-    sizes, of, order = array("Q"), array("I"), array("q")
+    sizes, of, rows, order = array("Q"), array("I"), array("I"), array("q")
     segments, handles = Ranges(), {}  # type: Ranges, Dict[int, int]
     live: Dict[int, int] = {}
     reserved = most_reserved = allocated = most_allocated = last_growth = falls = last_segment = 0
@@ -84,7 +93,7 @@ def steps_of(run: Profile) -> Steps:
     columns = (run.blocks.address, run.blocks.size, run.blocks.account)
     ended: Tuple[int, int] = (0, 0)  # address and number of the allocation that was freed last
     for row, (address, size, account) in enumerate(zip(*columns)):
-        if not is_device[account]:
+        if not is_counted[account]:
             continue
         if is_cache[account]:
             held = handles if has_handle[account] else segments.bytes
@@ -110,7 +119,7 @@ def steps_of(run: Profile) -> Steps:
                 order.append(~number)
                 allocated -= sizes[number]
                 ended = address, number
-        elif address in segments or (has_handle[account] and handles):
+        elif is_host or address in segments or (has_handle[account] and handles):
             last = ended[1]
             is_again = ended[0] == address and order and order[-1] == ~last and sizes[last] == size
             if (
@@ -121,19 +130,28 @@ def steps_of(run: Profile) -> Steps:
             ):
                 # The same block, whose role is known now.
                 order.pop()
-                live[address] = ended[1]
+                live[address] = last
+                of[last] = account
             else:
                 live[address] = len(sizes)
                 order.append(len(sizes))
                 sizes.append(size)
                 of.append(account)
+                rows.append(row)
             allocated += size
             most_allocated = max(most_allocated, allocated)
     if not sizes:
         raise FitError(
             "the trace has no steps of PyTorch's CUDA allocator (PyTorch 1.10 or later with its native allocator has)"
         )
-    return Steps(sizes, of, order, most_reserved, most_allocated, last_growth, falls > 0)
+    if is_host:
+        most_reserved, last_growth = most_allocated, len(order)
+    return Steps(sizes, of, rows, order, most_reserved, most_allocated, last_growth, falls > 0, is_host)
+
+
+def any_steps(run: Profile) -> Steps:
+    """Those of the heap's large blocks if the run used no GPU. Raises FitError."""
+    return steps_of(run, not any(run.timeline.device))
 
 
 # ---- replays ------------------------------------------------------------------------------------
@@ -153,6 +171,12 @@ def replay(steps: Steps, sizes: "array[int]", settings: Settings, allowed: int =
 
     It ends where `most` bytes are reserved, if not 0.
     """
+    if steps.is_host:
+        peak = held = 0
+        for step in steps.order:
+            held += sizes[step] if step >= 0 else -sizes[~step]
+            peak = max(peak, held)
+        return Replay(peak, peak, bytearray(len(sizes)), array("Q", bytes(8 * len(sizes))))
     model = CachingAllocator(settings, allowed=allowed, falls=steps.falls)
     live: Dict[int, Block] = {}
     whole, above = bytearray(len(sizes)), array("Q", bytes(8 * len(sizes)))
@@ -246,6 +270,7 @@ class Continued(NamedTuple):
     was_whole: bytearray  # Replay.whole, likewise
     whole: bytearray
     unlike: float  # share of the bytes at the peak without a counterpart there
+    at_peak: List[int]  # numbers of allocations
 
     def sizes(self, batch: int) -> "array[int]":
         memo: Dict[Tuple[int, int, int, int], int] = {}
@@ -253,7 +278,8 @@ class Continued(NamedTuple):
         for known in zip(self.before, self.was_whole, self.steps.sizes, self.whole):
             size = memo.get(known)
             if size is None:
-                small, large = _Size(known[0], known[1]), _Size(known[2], known[3])
+                rounded_to = self.steps.rounded_to
+                small, large = _Size(known[0], known[1], rounded_to), _Size(known[2], known[3], rounded_to)
                 size = memo[known] = _size_at(small, large, self.batches, batch)
             found.append(size)
         return found
@@ -264,11 +290,12 @@ class _Size(NamedTuple):
 
     bytes: int
     is_whole: int
+    rounded_to: int
 
     @property
     def least(self) -> int:
         """As little may have been asked for."""
-        return max(1, self.bytes - _ROUNDED_TO + 1 - (MIB if self.is_whole else 0))
+        return max(1, self.bytes - self.rounded_to + 1 - (MIB if self.is_whole else 0))
 
 
 def _size_at(small: _Size, large: _Size, batches: Tuple[int, int], batch: int) -> int:
@@ -276,6 +303,8 @@ def _size_at(small: _Size, large: _Size, batches: Tuple[int, int], batch: int) -
     a, b = batches
     if large.bytes <= small.bytes:
         return large.bytes
+    if not a:
+        return max(1, -(-large.bytes * batch // (b * large.rounded_to))) * large.rounded_to
     # Samples alone, if what is known leaves that open; else nothing of the batch's; else a fixed part besides.
     most = min(small.bytes / a, large.bytes / b)
     if max(small.least / a, large.least / b) <= most:
@@ -285,10 +314,10 @@ def _size_at(small: _Size, large: _Size, batches: Tuple[int, int], batch: int) -
         return small.bytes
     else:
         n_bytes = small.bytes + (large.bytes - small.bytes) / (b - a) * (batch - a)
-    return max(_ROUNDED_TO, -(-int(n_bytes) // _ROUNDED_TO) * _ROUNDED_TO)
+    return max(1, -(-int(n_bytes) // large.rounded_to)) * large.rounded_to
 
 
-def _held_at_peak(steps: Steps) -> List[int]:
+def held_at_peak(steps: Steps) -> List[int]:
     """Numbers of the allocations that were live when most was handed out."""
     live: Dict[int, None] = {}
     allocated = 0
@@ -307,7 +336,9 @@ def _held_at_peak(steps: Steps) -> List[int]:
 
 def continued(runs: Tuple[Profile, Profile], batches: Tuple[int, int]) -> Continued:
     """The first run is that with the smaller batch. Raises FitError."""
-    smaller, larger = (steps_of(run) for run in runs)
+    smaller, larger = (any_steps(run) for run in runs)
+    if smaller.is_host != larger.is_host:
+        raise FitError("the runs differ in more than the batch: one used a GPU, the other did not")
     keys = [_stack_keys(run) for run in runs]
     made = [replay(steps, steps.sizes, settings_of(run)) for steps, run in zip((smaller, larger), runs)]
     by_key: Dict[int, List[int]] = {}
@@ -316,26 +347,42 @@ def continued(runs: Tuple[Profile, Profile], batches: Tuple[int, int]) -> Contin
     before, was_whole = array("Q"), bytearray()
     seen: Dict[int, int] = {}
     unmatched = bytearray()
+    least_recorded = runs[0].option("large", 0)  # smaller blocks of the heap have no records
     for number, account in enumerate(larger.accounts):
         key = keys[1][account]
         earlier = by_key.get(key)
         at = seen[key] = seen.get(key, -1) + 1
         # A run with more steps repeats the last.
         like = earlier[min(at, len(earlier) - 1)] if earlier else -1
-        own = _Size(larger.sizes[number], made[1].whole[number])
-        other = _Size(smaller.sizes[like], made[0].whole[like]) if earlier else own
+        own = _Size(larger.sizes[number], made[1].whole[number], larger.rounded_to)
+        other = _Size(smaller.sizes[like], made[0].whole[like], larger.rounded_to) if earlier else own
+        if larger.is_host and not earlier and own.bytes * batches[0] < least_recorded * batches[1]:
+            earlier, other = [-1], own._replace(bytes=own.bytes * batches[0] // batches[1])
         is_alike = bool(earlier) and own.bytes >= other.least and own.least * batches[0] <= other.bytes * batches[1]
         unmatched.append(not is_alike)
         before.append(other.bytes if is_alike else own.bytes)
         was_whole.append(other.is_whole if is_alike else own.is_whole)
-    at_peak = _held_at_peak(larger)
+    at_peak = held_at_peak(larger)
+    parameters = [
+        sum(steps.sizes[n] for n in numbers if run.role(steps.accounts[n]) == "parameter")
+        for run, steps, numbers in zip(runs, (smaller, larger), (held_at_peak(smaller), at_peak))
+    ]
+    if abs(parameters[0] - parameters[1]) > NEARLY * max(parameters):
+        raise FitError(
+            "the runs differ in more than the batch: parameters have {} and {}".format(*map(size_text, parameters))
+        )
     unlike = sum(larger.sizes[number] for number in at_peak if unmatched[number])
     reserved, share = (smaller.reserved, larger.reserved), unlike / max(1, larger.allocated)
-    found = Continued(larger, batches, reserved, made[1].reserved, before, was_whole, made[1].whole, share)
+    found = Continued(larger, batches, reserved, made[1].reserved, before, was_whole, made[1].whole, share, at_peak)
+    if found.unlike > _MOST_UNLIKE and 1 in batches:
+        raise FitError(
+            f"PyTorch works in other ways on a batch of 1: {found.unlike:.0%} of its bytes at the peak of batch {batches[1]} have no"
+            " counterpart there; record batches 2 and 4 instead"
+        )
     if found.unlike > _MOST_UNLIKE:
         raise FitError(
             f"the runs differ in more than the batch: {found.unlike:.0%} of PyTorch's bytes at the peak of the larger have no"
-            f" counterpart in the other{'; on a batch of 1 PyTorch works in other ways: record 2 and 4' if 1 in batches else ''}"
+            " counterpart in the other"
         )
     return found
 
@@ -343,11 +390,57 @@ def continued(runs: Tuple[Profile, Profile], batches: Tuple[int, int]) -> Contin
 # ---- what there is ------------------------------------------------------------------------------
 
 
+def _space(run: Profile, is_dry: bool = False) -> str:
+    """What has to fit, by the name of its peak."""
+    return "total" if is_dry or not run.is_discrete else "device" if any(run.timeline.device) else "host"
+
+
+def _rest(run: Profile, reserved: int, space: str) -> int:
+    """Memory of the program at its peak, without the allocator's."""
+    return max(0, run.peaks[space].bytes - reserved) if space in run.peaks else 0
+
+
+def _unused(run: Profile) -> int:
+    """Free memory inside malloc, which is in no peak: what was resident beyond it in some sample, without the recorder's."""
+    samples = zip(*run.system.get("process-resident", ((), ())))
+    most = max((n - (run.system_at("resident-valgrind", time) or 0) for time, n in samples), default=0)
+    return max(0, most - run.peaks["host"].bytes) if "host" in run.peaks else 0
+
+
+# Owners that are there before the program does anything, of CUDA and the JetPack.
+_STARTUP_OWNERS = ("context", "module", "cudart", "slack", "cudnn", "cublas", "cufft", "cusparse", "cusolver", "curand")
+
+
+class StartupCost(NamedTuple):
+    owner: str
+    recorded: int  # bytes in the run
+    replaced: int  # likewise, in the trace that stands for another release or board
+
+
+def _startup(run: Profile, space: str) -> Dict[str, int]:
+    """Bytes at the peak by owner."""
+    found = dict.fromkeys(_STARTUP_OWNERS, 0)
+    for account, (n_bytes, _) in run.peak_composition(space).items() if space in run.peaks else ():
+        owner = run.accounts.owner(account)
+        if owner in found and (space == "total" or run.accounts.kind(account) in DEVICE_KINDS):
+            found[owner] += n_bytes
+    return found
+
+
+def _startup_costs(run: Profile, other: Optional[Profile], space: str) -> List[StartupCost]:
+    """Raises FitError."""
+    before, after = _startup(run, space), _startup(other or run, space)
+    if other and not any(after.values()):
+        raise FitError("the trace of another start-up has no context, no module and no library of CUDA")
+    rows = [StartupCost(owner, before[owner], after[owner]) for owner in before if before[owner] or after[owner]]
+    return sorted(rows, key=lambda row: (-abs(row.replaced - row.recorded), row.owner))
+
+
 class Room(NamedTuple):
     """Memory that a program can have on a board."""
 
     available: int
-    others: int  # in use by the rest of the system
+    others: Optional[int]  # in use by the rest of the system; None: not measured, and not taken away
     is_measured: bool  # on this board; else `others` was measured on another
 
 
@@ -356,19 +449,20 @@ def _first(run: Profile, figure: str) -> Optional[int]:
     return values[0] if values else None
 
 
-def room_of(run: Profile, board: Optional[int]) -> Room:
-    """On the board of the run or, as if the rest of the system were the same, on one with `board` bytes. Raises FitError."""
-    if run.is_discrete:
+def room_of(run: Profile, board: Optional[int], is_dry: bool = False) -> Room:
+    """`is_dry`: other programs of a machine that is no board do not count. Raises FitError."""
+    if _space(run) == "device":
         total, free, held = (_first(run, figure) for figure in ("device-total", "device-free", "device-ledger"))
         free = None if free is None else free + (held or 0)
     else:
         total, free = _first(run, "mem-total"), _first(run, "mem-available")
         first = run.snapshots[0] if run.snapshots else None
         free = None if free is None else free + (first.host + first.device if first else 0)
-    if total is None or free is None:
+    is_unlike = is_dry and run.is_discrete
+    if total is None or free is None or is_unlike:
         if board is None:
             raise FitError("the trace does not say how much memory there was: name it with --board=SIZE")
-        return Room(board, 0, False)
+        return Room(board, None, False)
     free = min(free, total)
     if board is None:
         return Room(free, total - free, True)
@@ -385,10 +479,17 @@ class Need(NamedTuple):
     allocated: int  # at most, in PyTorch's tensors and workspaces
     reserved: int  # at most, by its allocator
     rest: int  # of the program
+    least: int  # of `program`, where it is not certain
+    most: int  # likewise
+    unused: int  # free inside malloc, of a run on the CPU
 
     @property
     def program(self) -> int:
-        return self.reserved + self.rest
+        return self.reserved + self.rest + self.unused
+
+    @property
+    def is_about(self) -> bool:
+        return self.least < self.most
 
 
 class Fit(NamedTuple):
@@ -398,12 +499,16 @@ class Fit(NamedTuple):
     lines: List[Line]  # that grow with the batch, the largest first
     recorded: int  # reserved by the run with the larger batch
     modelled: int  # what the model says of it
-    batches: Tuple[int, int]
+    batches: Tuple[int, ...]
     unlike: float  # Continued.unlike
     is_cut: bool  # a run did not come to its end
+    startup: List[StartupCost]
+    unused: int  # free inside malloc, of the run with the larger batch
+    is_host: bool  # Steps.is_host
 
-    def fits(self, need: Need) -> bool:
-        return need.program <= self.room.available
+    def fits(self, need: Need) -> Optional[bool]:
+        """None: it may."""
+        return True if need.most <= self.room.available else False if need.least > self.room.available else None
 
 
 def settings_of(run: Profile) -> Settings:
@@ -412,14 +517,6 @@ def settings_of(run: Profile) -> Settings:
         return parse_settings(allocator_config(run)[1])
     except SettingsError as error:
         raise FitError(str(error))
-
-
-def _rest(run: Profile, reserved: int) -> int:
-    """Memory of the program at its peak, without the allocator's."""
-    peak = run.peaks.get("device" if run.is_discrete else "total")
-    if peak is None:
-        return 0
-    return max(0, (peak.device if run.is_discrete else peak.host + peak.device) - reserved)
 
 
 def _until(steps: Steps) -> int:
@@ -431,15 +528,17 @@ def _until(steps: Steps) -> int:
 _LEAST_GROWTH = 0.01
 
 
-def _check_alike(runs: Tuple[Profile, Profile]) -> None:
+def _check_alike(runs: Sequence[Profile]) -> None:
     """Raises FitError."""
     for key, what in (
         ("pytorch", "PyTorch"),
+        ("cuda", "CUDA"),
+        ("cudnn", "cuDNN"),
         ("arch", "the processor"),
         ("l4t", "the JetPack"),
         ("board", "the board"),
     ):
-        values = [run.manifest.get(key, "") for run in runs]
+        values = [fact(run, key) for run in runs]
         if values[0] != values[1]:
             raise FitError(
                 f"the runs differ in more than the batch: {what} is {values[0] or 'unknown'} and {values[1] or 'unknown'}"
@@ -448,10 +547,10 @@ def _check_alike(runs: Tuple[Profile, Profile]) -> None:
         raise FitError("the runs differ in more than the batch: the settings of PyTorch's allocator are others")
 
 
-def _lines(runs: Tuple[Profile, Profile], found: Continued) -> List[Line]:
-    names, steps = Names(runs[1]), found.steps
+def _lines(run: Profile, found: Continued) -> List[Line]:
+    names, steps = Names(run), found.steps
     sums: Dict[str, List[int]] = {}
-    for number in _held_at_peak(steps):
+    for number in found.at_peak:
         both = sums.setdefault(names.line(steps.accounts[number]), [0, 0])
         both[0] += found.before[number]
         both[1] += steps.sizes[number]
@@ -460,35 +559,107 @@ def _lines(runs: Tuple[Profile, Profile], found: Continued) -> List[Line]:
     return sorted(lines, key=lambda line: (-line.each, line.label))
 
 
+# ---- from one run -------------------------------------------------------------------------------
+
+_FIXED_ROLES = ("parameter", "gradient", "optimizer")
+_SCALING_ROLES = ("activation", "input")
+
+
+def _by_roles(run: Profile, batch: int) -> Tuple[Continued, Continued, Continued]:
+    """A run as if of two, of which the smaller had no samples: as it seems, and if all that is open was fixed, or scaled.
+
+    Open are temporary tensors, what has no role, and all else that is as large as a parameter or, cast for autocast, half of it.
+    The latter seem fixed, the others scaled.
+    """
+    steps = any_steps(run)
+    modelled = replay(steps, steps.sizes, settings_of(run))
+    roles = [run.role(account) for account in steps.accounts]
+    of_model = {size for size, role in zip(steps.sizes, roles) if role in _FIXED_ROLES}
+    of_model |= {-(-size // 2 // steps.rounded_to) * steps.rounded_to for size in of_model}
+    at_peak = held_at_peak(steps)
+
+    def made(scales: Callable[[int, Optional[str]], bool]) -> Continued:
+        before = array("Q", [0 if scales(*each) else each[0] for each in zip(steps.sizes, roles)])
+        whole = bytearray(len(before))
+        reserved = steps.reserved, steps.reserved
+        return Continued(steps, (0, batch), reserved, modelled.reserved, before, whole, whole, 0.0, at_peak)
+
+    return (
+        made(lambda size, role: role not in (None, *_FIXED_ROLES) and size not in of_model),
+        made(lambda size, role: role in _SCALING_ROLES and size not in of_model),
+        made(lambda size, role: role not in _FIXED_ROLES and (role is not None or not steps.is_host)),
+    )
+
+
+# ---- the answer ---------------------------------------------------------------------------------
+
+
 def fit_batches(
-    runs: Tuple[Profile, Profile], batches: Tuple[int, int], asked: List[int], board: Optional[int] = None
+    runs: Sequence[Profile],
+    batches: Sequence[int],
+    asked: List[int],
+    board: Optional[int] = None,
+    startup_of: Optional[Profile] = None,
+    is_dry: bool = False,
 ) -> Fit:
     """For the batch sizes asked for and, without any, for the largest that fits. Raises FitError.
 
-    `batches` are those of the runs; `board` is the memory of the board in question, by default that of the runs.
+    `batches` are those of the runs, two or one; without any the answer is of the recorded run, as batch 1. `board` is the
+    memory of the board in question, by default that of the runs. Costs of the start-up are those of `startup_of`. `is_dry`: host and device are one memory there, whatever they were.
     """
-    if batches[0] == batches[1]:
-        raise FitError("both runs have the same batch")
-    if batches[0] > batches[1]:
-        runs, batches = (runs[1], runs[0]), (batches[1], batches[0])
-    _check_alike(runs)
-    found, settings, room = continued(runs, batches), settings_of(runs[1]), room_of(runs[1], board)
-    rests = [_rest(run, reserved) for run, reserved in zip(runs, found.reserved)]
-    slope = (rests[1] - rests[0]) / (batches[1] - batches[0])
-    grows = rests[1] - rests[0] > _LEAST_GROWTH * rests[1]
+    run, space = runs[-1], _space(runs[-1], is_dry)
+    is_recorded, batches = not batches, batches or (1,)
+    if len(runs) == 2:
+        if batches[0] == batches[1]:
+            raise FitError("both runs have the same batch")
+        if batches[0] > batches[1]:
+            return fit_batches(runs[::-1], batches[::-1], asked, board, startup_of, is_dry)
+        _check_alike(runs)
+        found = (continued((runs[0], run), (batches[0], batches[1])),)  # type: Tuple[Continued, ...]
+    else:
+        found = _by_roles(run, batches[0])
+    settings, costs = settings_of(run), _startup_costs(run, startup_of, space) if startup_of or is_dry else []
+    room = room_of(startup_of, board, False) if is_dry and startup_of else room_of(run, board, is_dry)
+    rests = [_rest(each, reserved, space) for each, reserved in zip(runs, found[0].reserved)]
+    unused = [_unused(each) if space == "host" else 0 for each in runs]
+    replaced = sum(row.replaced - row.recorded for row in costs)
+
+    def straight(figures: List[int], batch: int) -> int:
+        growth = figures[-1] - figures[0]
+        if growth <= _LEAST_GROWTH * figures[-1]:
+            return max(figures)
+        return int(figures[0] + growth / (batches[-1] - batches[0]) * (batch - batches[0]))
 
     def need_of(batch: int) -> Need:
-        made = replay(found.steps, found.sizes(batch), settings)
-        rest = int(rests[0] + slope * (batch - batches[0])) if grows else max(rests)
-        return Need(batch, made.allocated, made.reserved, rest)
+        made = [replay(each.steps, each.sizes(batch), settings) for each in found]
+        rest, free = max(0, straight(rests, batch) + replaced), max(0, straight(unused, batch))
+        # A cache can be smaller than with the sizes of any guess.
+        least = made[0].reserved if len(made) == 1 or batch in batches else min(each.allocated for each in made)
+        most = max(each.reserved for each in made)
+        return Need(batch, made[0].allocated, made[0].reserved, rest, least + rest, most + rest + free, free)
 
     need = lru_cache(maxsize=None)(need_of)
-    largest = _largest(lambda batch: need(batch).program <= room.available)
-    wanted = asked or {largest or 1, (largest or 0) + 1}
-    is_cut = not all(run.is_complete for run in runs)
+    largest = None if is_recorded else _largest(lambda batch: need(batch).program <= room.available)
+    wanted = asked or ({1} if is_recorded else {largest or 1, (largest or 0) + 1})
+    known = () if is_recorded else tuple(batches)
+    is_cut = not all(each.is_complete for each in runs)
     needs = [need(batch) for batch in sorted(wanted)]
-    recorded = found.reserved[1]
-    return Fit(needs, largest, room, _lines(runs, found), recorded, found.modelled, batches, found.unlike, is_cut)
+    last = found[0]
+    lines = _lines(run, last)
+    return Fit(
+        needs,
+        largest,
+        room,
+        lines,
+        last.reserved[1],
+        last.modelled,
+        known,
+        last.unlike,
+        is_cut,
+        costs,
+        unused[-1],
+        last.steps.is_host,
+    )
 
 
 def _largest(fits: Callable[[int], bool]) -> Optional[int]:
@@ -527,7 +698,7 @@ class Trials(NamedTuple):
 
     @property
     def holds(self) -> bool:
-        return abs(self.modelled - self.reserved) <= _NEARLY * self.reserved
+        return abs(self.modelled - self.reserved) <= NEARLY * self.reserved
 
 
 # Segments: the size of those for blocks below 10 MiB, and what larger ones are multiples of.
@@ -557,5 +728,5 @@ def try_settings(run: Profile, board: Optional[int] = None) -> Trials:
     largest = max(_LARGEST_COMMON, *sizes) + _ROUNDED_SEGMENT
     trials = [Trial(each, replay(steps, sizes, each, most=modelled)) for each in tried if each.max_split_size < largest]
     better = sorted((each for each in trials if each.made.reserved < modelled), key=lambda each: each.made.reserved)
-    room = None if board is None else room_of(run, board).available - _rest(run, steps.reserved)
+    room = None if board is None else room_of(run, board).available - _rest(run, steps.reserved, _space(run))
     return Trials(allocator_config(run)[0], recorded, steps.reserved, modelled, better, room)

@@ -6,14 +6,17 @@ JSON is described in docs/fit.md.
 
 import argparse
 import json
-from typing import Any, Dict, Iterator, List
+from typing import Any, Dict, Iterator, List, Optional
 
-from jmassif.analysis.fit import Fit, FitError, Need, Trials, fit_batches, try_settings
+from jmassif.analysis.fit import NEARLY, Fit, FitError, Need, Trials, fit_batches, try_settings
+from jmassif.analysis.levers import Levers, levers_of
 from jmassif.cli import common
 from jmassif.cli.common import Parser, Problem
 from jmassif.cli.options import checked
 from jmassif.cli.terminal import Working
-from jmassif.units import QuantityError, parse_size, size
+from jmassif.model.run import Profile
+from jmassif.model.run_info import fact
+from jmassif.units import QuantityError, moment, parse_size, printable, size
 
 JSON_VERSION = 1
 _MOST_LINES = 5
@@ -22,7 +25,25 @@ _EPILOG = """\
 examples:
   jmassif fit two.jm four.jm --batch 2,4             the largest batch that fits
   jmassif fit two.jm four.jm --batch 2,4 --at 8,16   these batches
-  jmassif fit run.jm                                 other settings of PyTorch"""
+  jmassif fit four.jm --batch 4 --at 8               about, by tensors' roles
+  jmassif fit run.jm                                 other settings, levers
+  jmassif fit run.jm --dry --board nano              a desktop's run on a board"""
+
+# GiB of memory. Boards that are sold with several sizes have the size in their name.
+_BOARDS = {
+    "nano": 4, "nano-2gb": 2, "tx1": 4, "tx2": 8, "tx2-nx": 4, "xavier-nx": 8, "xavier-nx-16gb": 16, "agx-xavier": 32,
+    "agx-xavier-64gb": 64, "orin-nano-4gb": 4, "orin-nano": 8, "orin-nx-8gb": 8, "orin-nx": 16, "agx-orin-32gb": 32,
+    "agx-orin": 64, "agx-thor": 128,
+}  # fmt: skip
+
+
+def _board(text: str) -> int:
+    """Bytes of a size, or of a board by its name."""
+    name = text.lower().replace("jetson", "").strip(" -_").replace("_", "-").replace(" ", "-")
+    try:
+        return _BOARDS[name] << 30 if name in _BOARDS else parse_size(text)
+    except QuantityError as error:
+        raise QuantityError(f"{error}, nor one of {', '.join(_BOARDS)}")
 
 
 def _batches(text: str) -> List[int]:
@@ -37,10 +58,12 @@ def build_parser(prog: str) -> Parser:
     option = parser.add_argument
     option("traces", nargs="+", metavar="TRACE", help="a recorded training, or two that differ in the batch alone")
     batches = checked(_batches, QuantityError)
-    option("--batch", type=batches, metavar="A,B", help="the batch sizes of the two traces")
+    option("--batch", type=batches, metavar="A,B", help="the batch sizes of the traces")
     option("--at", type=batches, default=[], metavar="N,...", help="batch sizes to judge [the largest that fits]")
-    board_help = "as if the board had so much memory, such as 4GiB [that of the traces]"
-    option("--board", type=checked(parse_size, QuantityError), metavar="SIZE", help=board_help)
+    board_help = "memory of the board, such as 4GiB, or its name, such as nano"
+    option("--board", type=checked(_board, QuantityError), metavar="SIZE", help=board_help)
+    option("--startup-of", metavar="TRACE", help="take CUDA's start-up costs from this run")
+    option("--dry", action="store_true", help="judge a desktop's run for a board")
     option("--format", choices=("text", "json"), default="text", metavar="NAME", help="text, json [text]")
     return parser
 
@@ -48,31 +71,77 @@ def build_parser(prog: str) -> Parser:
 # ---- text ---------------------------------------------------------------------------------------
 
 
-def _sentence(fit: Fit, need: Need) -> str:
-    left = fit.room.available - need.program
+def _sentence(fit: Fit, need: Need, subject: str) -> str:
+    available, fits = fit.room.available, fit.fits(need)
     had = "that were available" if fit.room.is_measured else "that are left on such a board"
-    end = f"and fits in the {size(fit.room.available)} {had}" if left >= 0 else f"and misses by {size(-left)}"
-    return f"batch {need.batch} needs {size(need.program)} {end}"
+    if fits is None:
+        end = f"and may fit in the {size(available)} {had}"
+    else:
+        end = f"and fits in the {size(available)} {had}" if fits else f"and misses by {size(need.program - available)}"
+    about = f" ({size(need.least)} to {size(need.most)})" if need.is_about else ""
+    return f"{subject} needs {'about ' if about else ''}{size(need.program)}{about} {end}"
 
 
-def _notes(fit: Fit) -> Iterator[str]:
-    if not fit.room.is_measured:
+def _where(run: Profile, name: str) -> str:
+    """ "four.jm (NVIDIA Jetson Nano, L4T 32.7.1)" """
+    facts = [fact(run, "board") or fact(run, "arch"), fact(run, "l4t") and f"L4T {fact(run, 'l4t')}"]
+    return printable(f"{name} ({', '.join(filter(None, facts))})")
+
+
+def _notes(fit: Fit, runs: Dict[str, Profile]) -> Iterator[str]:
+    if fit.room.others is None:
+        yield "What the rest of the system uses on such a board was not measured, and is not taken away."
+    elif not fit.room.is_measured:
         yield f"The rest of the system is taken to use {size(fit.room.others)}, as where the traces were recorded."
-    if abs(fit.modelled - fit.recorded) > 0.01 * fit.recorded:
+    if len(runs) == 1 and fit.batches and any(need.is_about for need in fit.needs):
         yield (
-            f"Of batch {fit.batches[1]} the model says {size(fit.modelled)} reserved, and {size(fit.recorded)} were:"
+            "From one run: activations and inputs are taken to grow with the batch, and parameters, gradients and optimizer state"
+            " not to. The range is of what has another role, and of PyTorch's cache. Two runs give one figure."
+        )
+    if fit.unused:
+        yield (
+            f"Of batch {fit.batches[-1]}, {size(fit.unused)} was free inside malloc. It is sampled, and continued in a straight"
+            " line: the range begins without it."
+        )
+    if abs(fit.modelled - fit.recorded) > NEARLY * fit.recorded:
+        yield (
+            f"Of batch {fit.batches[-1]} the model says {size(fit.modelled)} reserved, and {size(fit.recorded)} were:"
             " expect as large an error."
         )
     if fit.unlike > 0.001:
         yield f"{fit.unlike:.1%} of PyTorch's bytes at the peak have no counterpart in the first run; they are taken as fixed."
-    if fit.is_cut:
-        yield "A trace ends before its program did: what came after is not in these figures."
+    for name, run in runs.items():
+        if not run.is_complete:
+            end = moment(run.last_time, run.time_unit)
+            yield f"{printable(name)} ends at {end}, before its program did: what came after is not in these figures."
 
 
-def _fit_text(fit: Fit) -> Iterator[str]:
-    yield "; ".join(_sentence(fit, need) for need in fit.needs) + "."
+def _measured(
+    fit: Fit, runs: Dict[str, Profile], other: Optional[Profile], name: str, is_dry: bool
+) -> List[Dict[str, Any]]:
+    """Each figure of the first need, and the trace that has it."""
+    run = list(runs)[-1]
+    need, here = fit.needs[0], _where(runs[run], run)
+    there = _where(other, name) if other else here
+    startup = sum(row.replaced for row in fit.startup)
+    found = [
+        ("large blocks of the heap" if fit.is_host else "PyTorch's allocator", need.reserved, here),
+        ("CUDA's start-up", startup, there),
+        ("the rest of the program", need.rest - startup + need.unused, here),
+        ("the rest of the system", fit.room.others, None if fit.room.others is None else there if is_dry else here),
+    ]
+    return [{"what": what, "bytes": n_bytes, "trace": where} for what, n_bytes, where in found]
+
+
+def _fit_text(fit: Fit, runs: Dict[str, Profile], measured: List[Dict[str, Any]]) -> Iterator[str]:
+    subjects = [f"batch {need.batch}" if fit.batches else "this run" for need in fit.needs]
+    yield "; ".join(_sentence(fit, need, subject) for need, subject in zip(fit.needs, subjects)) + "."
+    if measured and measured[0]["trace"] != measured[1]["trace"]:
+        before, after = sum(row.recorded for row in fit.startup), sum(row.replaced for row in fit.startup)
+        yield f"CUDA's start-up is counted with {size(after)}, as in {measured[1]['trace']}, instead of {size(before)}."
     yield ""
-    yield f"{'batch':>7}{'program':>13}{'of it, PyTorch reserves':>26}{'tensors, at most':>19}{'left':>13}"
+    reserves = "of it, blocks of the heap" if fit.is_host else "of it, PyTorch reserves"
+    yield f"{'batch':>7}{'program':>13}{reserves:>27}{'tensors, at most':>19}{'left':>13}"
     for need in fit.needs:
         left = fit.room.available - need.program
         cells = (
@@ -81,8 +150,15 @@ def _fit_text(fit: Fit) -> Iterator[str]:
             size(need.allocated),
             f"{'-' if left < 0 else ''}{size(abs(left))}",
         )
-        yield f"{need.batch:>7}{cells[0]:>13}{cells[1]:>26}{cells[2]:>19}{cells[3]:>13}"
-    if fit.lines:
+        batch = need.batch if fit.batches else "-"
+        yield f"{batch:>7}{cells[0]:>13}{cells[1]:>27}{cells[2]:>19}{cells[3]:>13}"
+    if measured:
+        yield ""
+        yield "measured in:"
+        for row in measured:
+            n_bytes = "unknown" if row["bytes"] is None else size(row["bytes"])
+            yield f"  {n_bytes:>10}  {row['what']:<24}  {row['trace'] or 'not measured'}"
+    if fit.lines and fit.batches:
         yield ""
         yield "grows with each sample, of what tensors hold at the peak:"
         for line in fit.lines[:_MOST_LINES]:
@@ -90,7 +166,7 @@ def _fit_text(fit: Fit) -> Iterator[str]:
         rest = fit.lines[_MOST_LINES:]
         if rest:
             yield f"  {size(int(sum(line.each for line in rest))):>10}  {len(rest)} more"
-    notes = list(_notes(fit))
+    notes = list(_notes(fit, runs))
     if notes:
         yield ""
         yield from notes
@@ -101,6 +177,29 @@ def _on_board(trials: Trials, reserved: int) -> str:
     if trials.room is None:
         return ""
     return "fits" if reserved <= trials.room else f"runs out, {size(reserved - max(0, trials.room))} missing"
+
+
+_LEVERS = {
+    "half-activations": "half precision for activations, if they are float32",
+    "inference": "inference alone: no gradients, no optimizer state",
+    "8-bit-optimizer": "optimizer state in 8 bits, if it is float32",
+    "smaller-workspace": "no workspace of cuDNN or cuBLAS, the largest",
+    "no-pinned-buffers": "no page-locked host memory",
+    "free-copies": "free what is held twice, by host and device",
+    "checkpointing": "checkpointing of the regions",
+}
+
+
+def _levers_text(levers: Levers) -> Iterator[str]:
+    if levers.levers:
+        best = levers.levers[0]
+        yield ""
+        yield (
+            f"Of the {size(levers.allocated)} that tensors held at their peak, the most, {size(best.bytes)}, goes with"
+            f" {_LEVERS[best.action]}. Each alone:"
+        )
+        for lever in levers.levers:
+            yield f"  {size(lever.bytes):>10}  {_LEVERS[lever.action]}{f', at {lever.line}' if lever.line else ''}"
 
 
 def _trials_text(trials: Trials) -> Iterator[str]:
@@ -136,7 +235,7 @@ def _trials_text(trials: Trials) -> Iterator[str]:
 # ---- JSON ---------------------------------------------------------------------------------------
 
 
-def _fit_json(fit: Fit) -> Dict[str, Any]:
+def _fit_json(fit: Fit, measured: List[Dict[str, Any]]) -> Dict[str, Any]:
     return {
         "available": fit.room.available,
         "largest_batch": fit.largest,
@@ -144,6 +243,8 @@ def _fit_json(fit: Fit) -> Dict[str, Any]:
         "lines": [line._asdict() for line in fit.lines],
         "model": {"recorded": fit.recorded, "modelled": fit.modelled, "unmatched_share": fit.unlike},
         "is_cut": fit.is_cut,
+        "startup": [row._asdict() for row in fit.startup],
+        "measured": measured,
     }
 
 
@@ -161,20 +262,35 @@ def run(arguments: argparse.Namespace) -> int:
     traces, batches = arguments.traces, arguments.batch
     if len(traces) > 2:
         raise Problem("at most two traces")
-    if (len(traces) == 2) != (batches is not None and len(batches) == 2):
-        raise Problem("--batch=A,B names the batch sizes of two traces")
-    runs = [common.read(name, "judging what came before") for name in traces]
+    if len(batches or []) != len(traces) and (len(traces) == 2 or batches or arguments.at):
+        raise Problem("--batch=A,B names the batch sizes of two traces, --batch=A that of one")
+    if arguments.dry and not (arguments.board or arguments.startup_of):
+        raise Problem("--dry needs --board=SIZE, or --startup-of a run on the board")
+    if arguments.startup_of and not (batches or arguments.dry):
+        raise Problem("--startup-of needs --batch, or --dry")
+    runs = {name: common.read(name, "judging what came before") for name in traces}
+    if len(runs) < len(traces):
+        raise Problem("both traces are the same")
+    run = runs[traces[-1]]
+    other = common.read(arguments.startup_of, "judging what came before") if arguments.startup_of else None
     found: Dict[str, Any] = {"version": JSON_VERSION}
-    lines: Iterator[str]
+    lines: List[str]
     try:
         with Working("replaying the allocator"):
-            if batches:
-                fit = fit_batches((runs[0], runs[1]), (batches[0], batches[1]), arguments.at, arguments.board)
-                found["fit"], lines = _fit_json(fit), _fit_text(fit)
+            if batches or arguments.dry:
+                order = [runs[name] for name in traces]
+                fit = fit_batches(order, batches or (), arguments.at, arguments.board, other, arguments.dry)
+                measured = (
+                    _measured(fit, runs, other, arguments.startup_of, arguments.dry) if other or arguments.dry else []
+                )
+                found["fit"], lines = _fit_json(fit, measured), list(_fit_text(fit, runs, measured))
             else:
-                trials = try_settings(runs[0], arguments.board)
-                found["settings"], lines = _trials_json(trials), _trials_text(trials)
+                trials = try_settings(run, arguments.board)
+                found["settings"], lines = _trials_json(trials), list(_trials_text(trials))
+            levers = levers_of(run, arguments.dry)
+            found["levers"] = [lever._asdict() for lever in levers.levers]
     except FitError as error:
         raise Problem(str(error))
+    lines += _levers_text(levers)
     print(json.dumps(found, indent=2) if arguments.format == "json" else "\n".join(lines))
     return 0

@@ -330,6 +330,9 @@ class Region(NamedTuple):
     # The rows of the timeline inside it: its own totals are those of the row before the first, and of the last.
     begin_row: int
     end_row: int
+    # Rows of Profile.blocks before its beginning and its end.
+    position: int = 0
+    end_position: int = 0
 
 
 class RegionFigures(NamedTuple):

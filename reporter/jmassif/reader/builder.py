@@ -404,14 +404,17 @@ class Builder:
         text, row, depth = self.text(name), len(self.profile.timeline.time), self._n_open_regions[thread]
         self._n_open_regions[thread] += 1
         self._open_regions[thread, text].append(len(self.profile.regions))
-        self.profile.regions.append(records.Region(time, None, thread, depth, text, row, row))
+        self.profile.regions.append(
+            records.Region(time, None, thread, depth, text, row, row, self.profile.blocks.n_rows)
+        )
 
     def region_end(self, time: int, thread: int, name: int) -> None:
         """Closes the innermost region of that name. One that was never begun is the program's slip: passed over."""
         regions, open_ = self.profile.regions, self._open_regions[thread, self.text(name)]
         if open_:
             index = open_.pop()
-            regions[index] = regions[index]._replace(end=time, end_row=len(self.profile.timeline.time))
+            rows = len(self.profile.timeline.time), self.profile.blocks.n_rows
+            regions[index] = regions[index]._replace(end=time, end_row=rows[0], end_position=rows[1])
             self._n_open_regions[thread] -= 1
 
     def region_sum(self, name: int, count: int, time: int) -> None:
