@@ -48,7 +48,7 @@ class Profile(model.Profile):
         return fit_batches((self, other), batches, list(at), board)
 
     def fit_settings(self, board: Optional[int] = None) -> Trials:
-        """What other settings of PyTorch's allocator would have reserved. Raises jmassif.FitError."""
+        """The peaks of other settings of PyTorch's allocator. Raises jmassif.FitError."""
         return try_settings(self, board)
 
 

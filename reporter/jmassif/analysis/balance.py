@@ -96,7 +96,7 @@ def _as_full(sizes: Dict[int, int]) -> List[int]:
 
 
 def fullest(profile: Profile, time: int) -> Optional[int]:
-    """Of the snapshots with a balance, of those that held most and were the largest processes, the nearest to a time.
+    """The snapshot nearest to a time, among those with a balance that held most in the largest process.
 
     A block makes a peak before it is written to.
     """

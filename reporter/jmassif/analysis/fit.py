@@ -391,7 +391,7 @@ def continued(runs: Tuple[Profile, Profile], batches: Tuple[int, int]) -> Contin
 
 
 def _space(run: Profile, is_dry: bool = False) -> str:
-    """What has to fit, by the name of its peak."""
+    """The memory that has to fit: a name of a peak."""
     return "total" if is_dry or not run.is_discrete else "device" if any(run.timeline.device) else "host"
 
 

@@ -12,9 +12,9 @@ from jmassif.analysis.moments import last_before_the_fall
 from jmassif.attribution.names import Names
 from jmassif.model.run import Profile
 
-# Of the final size of the parameters: they differ by less.
+# Parameters differ by less than this share of their final size.
 _SAME = 0.1
-# Of the peak: by less it was exceeded between the last snapshot before the model ran and the first after.
+# By less than this share of it the peak was exceeded between the last snapshot before the model ran and the first after.
 _EXACT = 0.05
 _RUNS = ("activation", "gradient")
 
