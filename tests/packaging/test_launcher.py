@@ -210,7 +210,9 @@ def test_without_python_what_needs_it_gets_one_line(tmp_path: Path, subcommand: 
 def test_without_the_reporter_what_needs_it_gets_one_line(tmp_path: Path, subcommand: str) -> None:
     command = installed(tmp_path / "there")
     (tmp_path / "there/share/jmassif/python").unlink()
-    one_line(start(command, subcommand, cwd=tmp_path), 2, f"{subcommand} needs the reporter", "there/share/jmassif/python")
+    one_line(
+        start(command, subcommand, cwd=tmp_path), 2, f"{subcommand} needs the reporter", "there/share/jmassif/python"
+    )
 
 
 @pytest.mark.parametrize("name, text", [("jm_print", "Peak 233 MiB"), ("jm_diff", "total ")])

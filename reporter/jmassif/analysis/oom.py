@@ -467,7 +467,8 @@ class Outcome(NamedTuple):
     code: int  # exit status, or the signal's number; 0 where unknown
     time: int  # of the end or, where that is not on record, the last that is known
     severity: str  # ALARM, WARNING or NOTE
-    failed: Optional[int]  # number of the last incident that was not resolved, from 1 on; of a Python line if there is one
+    # Number of the last incident that was not resolved, from 1 on; of a Python line if there is one.
+    failed: Optional[int]
     n_failed: int  # incidents that were not resolved
     n_recovered: int  # incidents with a retry that succeeded
     is_fatal: bool  # the run failed after memory ran out

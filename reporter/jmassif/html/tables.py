@@ -223,7 +223,9 @@ def settings(report: Report) -> Iterator[ReadyTable]:
     except FitError:
         return
     reserved = [(trials.recorded, trials.reserved)] + [(trial.settings, trial.made.reserved) for trial in trials.others]
-    rows: List[Row] = [[each.text or "default settings", n_bytes, n_bytes - trials.reserved] for each, n_bytes in reserved]
+    rows: List[Row] = [
+        [each.text or "default settings", n_bytes, n_bytes - trials.reserved] for each, n_bytes in reserved
+    ]
     heads = [("setting", "long"), ("reserved", "bytes"), ("difference", "growth")]
     note = f"value of {trials.variable}; the most that a model of the allocator reserves for the recorded steps"
     if trials.holds and trials.others:
