@@ -273,7 +273,7 @@ def in_blocks(kind: str, blocks: int, steady: int = 0) -> str:
 
 
 def test_a_slope_is_told_by_blocks_since_seconds_under_valgrind_are_not_the_programs() -> None:
-    assert in_blocks("heap", 40) == "Leak: grows in 40 blocks at b.py:7 (<module>); 20.0 MiB at the end."
+    assert in_blocks("heap", 40) == "Leak: b.py:7 (<module>) keeps what it allocates: 40 blocks, 20.0 MiB at the end."
 
 
 @pytest.mark.parametrize(
@@ -290,7 +290,7 @@ def test_a_mean_size_is_said_only_of_blocks_of_nearly_that_size(sizes: List[int]
         trace.block(100 * step, 0x1000 * step, n_bytes, account)
         trace.snapshot(100 * step, "time", {account: (sum(sizes[:step]), step, 0, step)})
     profile = trace.load()
-    assert f"grows in {words} at add (a.cc:6)" in growth_text(grown(trace), profile.time_unit)
+    assert f"Leak: add (a.cc:6), from main (a.cc:9) keeps what it allocates: {words}, " in growth_text(grown(trace), profile.time_unit)
 
 
 def test_memory_that_destructors_free_is_not_said_to_be_held_at_the_end() -> None:
@@ -305,9 +305,21 @@ def test_memory_that_destructors_free_is_not_said_to_be_held_at_the_end() -> Non
     profile = trace.load()
     said = [each.text for each in findings(build_report(profile, moment_of(profile, Names(profile), None)))]
     assert said == [
-        "Leak: grows in 20 blocks at add (a.cc:6), from main (a.cc:9); 20.0 MiB at 2.00 s, all of it freed at the end.",
+        "Leak: add (a.cc:6), from main (a.cc:9) keeps what it allocates: 20 blocks, 20.0 MiB at 2.00 s, all of it freed"
+        " at the end.",
         "Not freed at exit: 2.00 MiB in 1 block, at lost (a.cc:7).",
     ]
+
+
+def test_a_little_that_the_end_frees_does_not_lead_the_report() -> None:
+    trace = Trace(time_unit="ms")
+    store, rest = (trace.account("heap", "app", [place, "main (a.cc:9)"]) for place in ("add (a.cc:6)", "all (a.cc:7)"))
+    for step in range(1, 21):
+        trace.snapshot(100 * step, "time", {store: (step * 1024, step, 0, step), rest: (200 * MIB, 1, 0, 1)})
+    trace.snapshot(2100, "exit", {store: (0, 0, 0, 20), rest: (0, 0, 0, 1)})
+    profile = trace.load()
+    said = [each.text for each in findings(build_report(profile, moment_of(profile, Names(profile), None)))]
+    assert [text for text in said if text.startswith("Small growth: add (a.cc:6), from main (a.cc:9) keeps")] == said[-1:]
 
 
 def test_blocks_and_their_size_make_up_the_bytes_that_are_told() -> None:
@@ -316,11 +328,11 @@ def test_blocks_and_their_size_make_up_the_bytes_that_are_told() -> None:
 
 
 def test_a_block_that_grows_is_told_as_one() -> None:
-    assert "grows in one block at " in in_blocks("heap", 1)
+    assert ": one block, " in in_blocks("heap", 1)
 
 
 def test_pages_are_no_blocks() -> None:
-    assert "grows by 10.0 MiB a second at " in in_blocks("anon", 40)
+    assert ": 10.0 MiB a second, " in in_blocks("anon", 40)
 
 
 # ---- the table of lines ----------------------------------------------------------------------
@@ -336,7 +348,7 @@ def test_the_leaking_line_is_named_above_the_table_of_lines() -> None:
     trace = run(_7=[1 + n // 3 for n in range(20)], _8=[50] * 20)
     lines = table(trace, "end")
     text = " ".join(" ".join(lines).split())
-    assert "Leak: grows " in text and " at b.py:7 (<module>); " in text
+    assert "Leak: b.py:7 (<module>) keeps what it allocates: " in text
     rows = [line.split()[0] for line in table(trace, "") if line.startswith("b.py")]
     assert rows == ["b.py:99", "b.py:8"]
 

@@ -448,7 +448,7 @@ def test_a_line_that_leaks_is_named_with_its_slope(tmp_path: Path) -> None:
     trace.snapshot(2000, "exit")
     page = write_page(tmp_path, trace.save(tmp_path))
     said = page.read_text(encoding="utf-8")
-    assert "Leak: grows by 4.88 KiB a epoch at b.py:7" in said  # before scripts run
+    assert "Leak: b.py:7 (&lt;module&gt;) keeps what it allocates: 4.88 KiB an epoch, " in said  # before scripts run
     (rows,) = look(page, ["rows", "#leaks .table:has(h3:text-is('Growing')) tbody"])
     assert [row[:5] for row in rows] == [["b.py:7 (<module>)", "app", 5000, 95000, 95000]]
 

@@ -32,6 +32,7 @@ _MAX_STEP = 30
 _NEARLY_EQUAL = 1.1  # the largest block to the mean
 # Share of the peak: what a program has not freed when it ends.
 _LEAST_NOT_FREED = 0.01
+_SMALL_GROWTH = 0.001
 
 
 def whole_percent(part: int, whole: int) -> str:
@@ -251,7 +252,8 @@ def slope(growth: Growth, leak: Leak, time_unit: str) -> float:
 def rate(growth: Growth, leak: Leak, time_unit: str) -> str:
     """ "by 4.00 KiB a step"; without iterations "in 40 blocks of 4.00 KiB": seconds under Valgrind are not the program's own."""
     if growth.step or not leak.blocks:
-        return f"by {size(round(slope(growth, leak, time_unit)))} a {step_of(growth.step, time_unit)}"
+        step = step_of(growth.step, time_unit)
+        return f"by {size(round(slope(growth, leak, time_unit)))} {'an' if step[0] in 'aeiou' else 'a'} {step}"
     if leak.blocks == 1:
         return "in one block"
     mean, largest = leak.held // leak.blocks, leak.largest_block
@@ -277,11 +279,22 @@ def growth_unknown(growth: Growth) -> str:
     return "the trace has no snapshot" if growth.unknown else ""
 
 
-def growth_text(grown: Growth, time_unit: str) -> str:
+def _is_small(grown: Growth, peak: int) -> bool:
+    """It was freed at the end, most of it, and is little beside the peak."""
+    return grown.grown < _SMALL_GROWTH * peak and 2 * sum(leak.at_exit for leak in grown.lines) < grown.grown
+
+
+def growth_text(grown: Growth, time_unit: str, peak: int = 0) -> str:
+    """`peak`: bytes; without it the growth is not called small."""
     first, others = grown.lines[0], grown.lines[1:]
-    held, left = size(first.held), size(first.at_exit) if first.at_exit else "all of it freed"
-    then = f" at {moment(grown.end, time_unit)}, {left}" if left != held else ""
-    text = f"Leak: grows {rate(grown, first, time_unit)} at {first.label}; {held}{then} at the end."
+    if first.at_exit >= first.held:
+        held = f"{size(first.at_exit)} at the end"
+    else:
+        left = f"{size(first.at_exit)} of it left" if first.at_exit else "all of it freed"
+        held = f"{size(first.held)} at {moment(grown.end, time_unit)}, {left} at the end"
+    by = rate(grown, first, time_unit).split(" ", 1)[1]
+    head = "Small growth" if _is_small(grown, peak) else "Leak"
+    text = f"{head}: {first.label} keeps what it allocates: {by}, {held}."
     if others:
         text += f" {count(len(others), 'more line')} grew by {size(grown.grown - first.grown)}."
     return text
@@ -448,7 +461,8 @@ def findings(report: Report) -> List[Finding]:
     grown, imports = report.growth, _imports(report)
     if report.failure is None and grown and grown.lines:
         kept = f" {keeper_text(report.leaks.keepers[0])}" if report.leaks and report.leaks.keepers else ""
-        found.append(Finding("growth", grown.grown, growth_text(grown, report.run.time_unit) + kept))
+        text = growth_text(grown, report.run.time_unit, report.peak.bytes) + kept
+        found.append(Finding("growth", 0 if _is_small(grown, report.peak.bytes) else grown.grown, text))
     twice = held_twice_text(report)
     if twice and report.held_twice:
         found.append(Finding("held-twice", report.held_twice.bytes, twice))
@@ -463,7 +477,7 @@ def findings(report: Report) -> List[Finding]:
     copied = sum(n_bytes for _, n_bytes in report.copied_files)
     if report.failure is None and copied and copied >= _LEAST_COPIED * report.wholes[0].bytes:
         found.append(Finding("copied", copied, _copied_text(report.copied_files)))
-    found.sort(key=lambda finding: -finding.bytes)
+    found.sort(key=lambda finding: (-finding.bytes, finding.key == "growth"))
     if report.inherited is not None:
         found.insert(0, Finding("inherited", 0, inherited_text(report.inherited, report.run.time_unit)))
     found = found[:_MOST_FINDINGS]
