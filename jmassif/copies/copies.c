@@ -49,12 +49,12 @@ typedef struct Pair {
     AccountId host, device;
     AccountId copied_by, pinned_by; // of the stacks that copied, and registered (0: none), without bytes
     UInt id;                        // in the trace; 0: not written
-    struct Pair *next;              // of the same heap block
 } Pair;
 
-// Small, as entries move when another begins or ends.
+// Small, as entries move when another begins or ends, and all are searched when memory ends.
 typedef struct {
     Addr to; // first: they are sorted by it
+    Addr from, from_end;
     Pair *pair;
 } Place;
 
@@ -62,9 +62,14 @@ static Array pairs = JM_ARRAY("jm.copies", Place);
 static UInt n_ids;
 static ULong n_left_out, bytes_left_out;
 
+static Place *place_at(Word i)
+{
+    return jm_array_at(&pairs, i);
+}
+
 static Pair *pair_at(Word i)
 {
-    return ((Place *)jm_array_at(&pairs, i))->pair;
+    return place_at(i)->pair;
 }
 
 // ---- large heap blocks ---------------------------------------------------------------------------------------
@@ -73,7 +78,6 @@ static Pair *pair_at(Word i)
 // on.
 typedef struct {
     Addr start, end;
-    Pair *pairs; // whose source it is
 } LargeBlock;
 
 static Array blocks = JM_ARRAY("jm.copies", LargeBlock);
@@ -89,42 +93,7 @@ static LargeBlock *block_around(Addr address)
 void jm_copies_block(Addr start, ULong bytes)
 {
     if (has_copies && jm_array_n(&blocks) < MOST_BLOCKS && !block_around(start))
-        jm_array_insert(&blocks, jm_array_behind(&blocks, 0, start), &(LargeBlock){start, start + bytes, NULL});
-}
-
-// Sources in no heap block lie in between.
-static UWord n_elsewhere;
-static Addr elsewhere, elsewhere_end;
-
-static void add_pair(const Pair *p)
-{
-    LargeBlock *block = block_around(p->from);
-    Place place = {p->to, host_alloc_zeroed("jm.copies", 1, sizeof *p)};
-    *place.pair = *p;
-    jm_array_insert(&pairs, jm_array_behind(&pairs, 0, p->to), &place);
-    if (block) {
-        place.pair->next = block->pairs;
-        block->pairs = place.pair;
-        return;
-    }
-    elsewhere = n_elsewhere && elsewhere < p->from ? elsewhere : p->from;
-    elsewhere_end = n_elsewhere && elsewhere_end > p->from_end ? elsewhere_end : p->from_end;
-    n_elsewhere++;
-}
-
-static void remove_pair(Word i)
-{
-    Pair *p = pair_at(i);
-    LargeBlock *block = block_around(p->from);
-    Pair **link = block ? &block->pairs : NULL;
-    while (link && *link && *link != p)
-        link = &(*link)->next;
-    if (link && *link)
-        *link = p->next;
-    else
-        n_elsewhere--;
-    host_free(p);
-    jm_array_remove(&pairs, i);
+        jm_array_insert(&blocks, jm_array_behind(&blocks, 0, start), &(LargeBlock){start, start + bytes});
 }
 
 // ---- samples -------------------------------------------------------------------------------------------------
@@ -239,7 +208,8 @@ static void end_pair(Word i, Bool is_compared)
         write_pair(p);
     if (p->id)
         jm_trace_copy_end(p->id, p->unchanged_at);
-    remove_pair(i);
+    host_free(p);
+    jm_array_remove(&pairs, i);
 }
 
 // The first pair with device memory there or behind it.
@@ -262,18 +232,12 @@ void jm_copies_ended(Addr start, ULong bytes)
 {
     if (!has_copies)
         return;
-    for (Word i = jm_array_behind(&blocks, 0, start - 1); i < jm_array_n(&blocks);) {
-        const LargeBlock *block = jm_array_at(&blocks, i);
-        if (block->start >= start + bytes)
-            break;
-        while (block->pairs)
-            end_pair(first_at_device(block->pairs->to), True);
-        jm_array_remove(&blocks, i);
-    }
+    const Word first = jm_array_behind(&blocks, 0, start - 1);
+    while (first < jm_array_n(&blocks) && ((LargeBlock *)jm_array_at(&blocks, first))->start < start + bytes)
+        jm_array_remove(&blocks, first);
     end_at_device(start, start + bytes, True);
-    const Bool may_be_source = n_elsewhere && start < elsewhere_end && elsewhere < start + bytes;
-    for (Word i = may_be_source ? jm_array_n(&pairs) - 1 : -1; i >= 0; i--)
-        if (pair_at(i)->from < start + bytes && start < pair_at(i)->from_end)
+    for (Word i = jm_array_n(&pairs) - 1; i >= 0; i--)
+        if (place_at(i)->from < start + bytes && start < place_at(i)->from_end)
             end_pair(i, True);
 }
 
@@ -390,12 +354,6 @@ static void count_copy(AccountId by, ULong bytes)
 
 // ---- a copy --------------------------------------------------------------------------------------------------
 
-static void begin_to_watch(void)
-{
-    has_copies = True;
-    jm_blocks_each(False, JM_LEAST_COPY, jm_copies_block);
-}
-
 // The same bytes are copied to where they are: the pair goes on.
 static Bool is_copied_again(const Pair *p)
 {
@@ -416,8 +374,10 @@ void jm_copies_copied(ThreadId tid, const CopiedBytes *c)
         end_at_device(p.to, p.to_end, True);
         return;
     }
-    if (!has_copies)
-        begin_to_watch();
+    if (!has_copies) {
+        has_copies = True;
+        jm_blocks_each(False, JM_LEAST_COPY, jm_copies_block);
+    }
     p.host = host_account(p.from);
     p.device = device_account(p.to);
     p.bytes = c->bytes;
@@ -438,7 +398,9 @@ void jm_copies_copied(ThreadId tid, const CopiedBytes *c)
         jm_ledger_peak(PEAK_TOTAL, &p.begin, &host, &device); // the copy's memory is what raised it
     }
     p.pinned_by = pinned_by(&p);
-    add_pair(&p);
+    Place place = {p.to, p.from, p.from_end, host_alloc_zeroed("jm.copies", 1, sizeof p)};
+    *place.pair = p;
+    jm_array_insert(&pairs, jm_array_behind(&pairs, 0, p.to), &place);
 }
 
 // ---- snapshots -----------------------------------------------------------------------------------------------
@@ -484,8 +446,9 @@ void jm_copies_write(void)
 // Device memory is not inherited.
 void jm_copies_after_fork_in_child(void)
 {
-    while (jm_array_n(&pairs))
-        remove_pair(jm_array_n(&pairs) - 1);
+    for (Word i = 0; i < jm_array_n(&pairs); i++)
+        host_free(pair_at(i));
+    jm_array_clear(&pairs);
     jm_array_clear(&registered);
     n_left_out = bytes_left_out = 0;
     for (CopySum *s = NULL; (s = jm_map_next(&sums, s));)
