@@ -22,12 +22,6 @@ void jm_usage_error(const HChar *format, ...)
     host_usage_error(text);
 }
 
-static void add_name(Array *names, const HChar *name)
-{
-    const HChar *copy = jm_text_copy("jm.options", name);
-    jm_array_add(names, &copy);
-}
-
 void jm_options_init(void)
 {
     jm_options.heap = True;
@@ -157,7 +151,7 @@ static void set_option(const Option *option, const HChar *arg, const HChar *text
         *(const HChar **)option->value = text;
         break;
     case IS_NAME:
-        add_name(*(Array **)option->value, text);
+        jm_array_add(*(Array **)option->value, &text);
         break;
     case IS_CHOICE:
         *(UInt *)option->value = parse_choice(option, arg, text);

@@ -177,15 +177,6 @@ static ULong bytes_of_driver_mipmap(const CudaCall *call)
     return described_bytes(call->words[1], True, call->words[2]);
 }
 
-// cudaExternalMemoryHandleDesc or CUDA_EXTERNAL_MEMORY_HANDLE_DESC has an int, padding, a union of 16 bytes, and the
-// size at 24.
-static ULong external_memory_bytes(Addr descriptor)
-{
-    UWord bytes;
-    jm_read_word(descriptor + 24, &bytes);
-    return bytes;
-}
-
 // ---- blocks --------------------------------------------------------------------------------------------------
 
 // Opens a block that the call has returned, unless an inner call has opened it. True if it was opened here.
@@ -425,10 +416,12 @@ static void close_ipc(const CudaCall *call)
     jm_scope_mark(call->tid, SCOPE_FREED);
 }
 
-// (memory, descriptor)
+// (memory, descriptor): an int, padding, a union of 16 bytes, and the size at 24.
 static void import_external(const CudaCall *call)
 {
-    make(call, SPACE_EXTERNAL, returned(call), external_memory_bytes(call->words[1]));
+    UWord bytes;
+    jm_read_word(call->words[1] + 24, &bytes);
+    make(call, SPACE_EXTERNAL, returned(call), bytes);
 }
 
 static void destroy_external(const CudaCall *call)

@@ -118,12 +118,6 @@ static Bool has_failed(const CudaCall *call)
 
 #define ERROR_OUT_OF_MEMORY 2 // cudaErrorMemoryAllocation, CUDA_ERROR_OUT_OF_MEMORY
 
-static Bool has_run_out(const CudaCall *call)
-{
-    Library library = call->function->library;
-    return (library == LIBRARY_RUNTIME || library == LIBRARY_DRIVER) && (UInt)call->result == ERROR_OUT_OF_MEMORY;
-}
-
 // A call fails because one inside it failed: only the innermost is recorded.
 static void record_exhaustion(const CudaCall *call)
 {
@@ -229,7 +223,8 @@ static Bool leave(const CudaCall *call)
         jm_calls_act(call);
     if (failed && !jm_calls_is(function, LOADS_LIBRARY))
         count_failure(name, (UInt)call->result);
-    if (failed && has_run_out(call))
+    if (failed && (function->library == LIBRARY_RUNTIME || function->library == LIBRARY_DRIVER) &&
+        (UInt)call->result == ERROR_OUT_OF_MEMORY)
         record_exhaustion(call);
     if (!failed && is_look_due(call))
         jm_query_room(call);

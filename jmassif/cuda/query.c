@@ -189,14 +189,6 @@ void jm_query_room(const CudaCall *call)
 
 // ---- answers -------------------------------------------------------------------------------------------------
 
-static void tell_device_memory(ULong free_bytes, ULong total_bytes)
-{
-    ULong now = jm_clock_now();
-    jm_trace_system(now, "device-total", total_bytes);
-    jm_trace_system(now, "device-free", free_bytes);
-    jm_trace_system(now, "device-ledger", jm_ledger_total(SIDE_DEVICE));
-}
-
 static void set_context(UWord key, UWord context)
 {
     for (Space space = 0; space < N_SPACES; space++) {
@@ -210,6 +202,7 @@ static void use_answer(ThreadId tid, struct jm_queries *queries)
 {
     Asked *state = asked(tid);
     UWord out = queries->query[0].out;
+    ULong now;
     DeviceBlock *block = jm_device_block_find(SPACE_POINTER, state->subject.key);
     switch ((Purpose)queries->purpose) {
     case ASK_CONTEXT:
@@ -247,7 +240,10 @@ static void use_answer(ThreadId tid, struct jm_queries *queries)
         jm_trace_flush();
         break;
     case ASK_FREE_NOW:
-        tell_device_memory(out, queries->query[1].out);
+        now = jm_clock_now();
+        jm_trace_system(now, "device-total", queries->query[1].out);
+        jm_trace_system(now, "device-free", out);
+        jm_trace_system(now, "device-ledger", jm_ledger_total(SIDE_DEVICE));
         break;
     }
 }

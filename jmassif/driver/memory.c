@@ -262,13 +262,6 @@ static ULong carve(ThreadId tid, Carve **carves, AccountId account, DriverMemory
     return bytes;
 }
 
-static void stop_floating(const Carve *c)
-{
-    const Carve *const *at = jm_array_find(&floating, &c, sizeof c);
-    if (at)
-        jm_array_remove(&floating, at - (const Carve *const *)floating.records);
-}
-
 // Some memory with slack, except `other`.
 static DriverMemory *slack_for(AccountId account, const DriverMemory *other)
 {
@@ -375,7 +368,7 @@ ULong jm_driver_uncarve(ThreadId tid, Carve **carves, AccountId account)
             jm_scope_grow(tid, m->kind, c->bytes, 0);
         }
         if (c->is_floating)
-            stop_floating(c);
+            jm_array_remove(&floating, (Carve **)jm_array_find(&floating, &c, sizeof c) - (Carve **)floating.records);
         host_free(c);
     }
     return ended;

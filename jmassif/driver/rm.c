@@ -163,14 +163,6 @@ enum {
     XFER = 211
 };
 
-static void set_version(const HChar *text)
-{
-    HChar *rest;
-    ULong n = jm_text_number(text, &rest);
-    if (n >= 300 && n < 10000 && *rest == '.')
-        version = n;
-}
-
 // Escapes that commit no memory (nv_escape.h and nv-ioctl-numbers.h).
 static const UChar harmless[] = {0x2a, 0x32, 0x33, 0x35, 0x37, 0x38, 0x39, 0x41, 0x4d, 0x4f, 0x52,
                                  0x54, 0x56, 0x57, 0x58, 0x59, 0x5c, 0x5e, 0x5f, 200,  201,  206,
@@ -299,11 +291,13 @@ void jm_rm_after(ThreadId tid, DriverCall *call, Long result)
     if (jm_is_error(result))
         return;
     UInt nr = unwrap(call);
-    HChar text[65];
     if (nr == CHECK_VERSION) {
+        HChar text[65], *rest;
         memcpy(text, call->out + 8, sizeof text - 1);
         text[sizeof text - 1] = 0;
-        set_version(text);
+        ULong n = jm_text_number(text, &rest);
+        if (n >= 300 && n < 10000 && *rest == '.')
+            version = n;
         return;
     }
     const Escape *escape = JM_ROW(

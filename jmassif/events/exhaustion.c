@@ -109,13 +109,6 @@ void jm_exhaustion_pieces_used(ThreadId tid)
 
 // ---- events --------------------------------------------------------------------------------------------------
 
-static void tell_limit(UInt event)
-{
-    ProcessLimit limit;
-    if (jm_limit(RLIMIT_AS, &limit) && limit.soft != ~0ULL)
-        jm_trace_exhaustion_figure(event, "address-space-limit", limit.soft);
-}
-
 // Larger requests are garbage numbers: no address space is as large, and more memory would not help.
 #define ADDRESS_BITS 48
 
@@ -138,8 +131,9 @@ Bool jm_exhaustion_failed(ThreadId tid, const HChar *api, UInt error, Kind kind,
     UInt name = jm_trace_string(api);
     AccountId account = jm_account(node, kind);
     jm_trace_exhaustion(t->event, now, tid, account, name, error, bytes, again);
-    if (jm_kind_side(kind) == SIDE_HOST)
-        tell_limit(t->event);
+    ProcessLimit limit;
+    if (jm_kind_side(kind) == SIDE_HOST && jm_limit(RLIMIT_AS, &limit) && limit.soft != ~0ULL)
+        jm_trace_exhaustion_figure(t->event, "address-space-limit", limit.soft);
     jm_hooks.oom_recorded(t->event);
     jm_snapshot_take(SNAPSHOT_OUT_OF_MEMORY);
     return True;

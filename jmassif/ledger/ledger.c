@@ -168,12 +168,7 @@ static inline ULong cached_of(PeakId p, const Totals *t)
     return (p == PEAK_DEVICE ? 0 : t->cached[SIDE_HOST]) + (p == PEAK_HOST ? 0 : t->cached[SIDE_DEVICE]);
 }
 
-// Fast path for heap accounts, nearly all of them: they count for the host's total only.
 _Static_assert(KIND_HEAP == 0 && KIND_HEAP_OVERHEAD == 1, "one comparison tells");
-static inline Bool is_heap(const Account *a)
-{
-    return a->kind <= KIND_HEAP_OVERHEAD;
-}
 
 static inline Bool is_cache(const Account *a)
 {
@@ -352,7 +347,7 @@ static inline __attribute__((always_inline)) void apply(const Leg *legs, UInt n)
 #pragma GCC unroll 2
     for (UInt i = 0; i < n; i++) {
         const Account *a = account[i] = at(legs[i].id);
-        if (LIKELY(is_heap(a))) {
+        if (LIKELY(a->kind <= KIND_HEAP_OVERHEAD)) { // nearly all: they count for the host's total only
             change.side[SIDE_HOST] += legs[i].more.live_bytes;
         } else {
             is_heap_alone = False;

@@ -37,12 +37,6 @@ static enum { UNKNOWN, ALONE, HAS_OTHERS } relatives;
 static Addr core_start; // start of the host's own memory; 0: not determined yet
 static double share;
 
-static Bool is_main_stack(Addr address)
-{
-    Addr end = jm_mappings_main_stack_end();
-    return address < end && end - address <= LONGEST_STACK;
-}
-
 static Bool is_programs(const Vma *vma)
 {
     Mapping mapping;
@@ -50,7 +44,8 @@ static Bool is_programs(const Vma *vma)
         return False;
     if (host_mapping_at(vma->start, &mapping))
         return mapping.is_programs;
-    return vma->start < core_start || is_main_stack(vma->start);
+    const Addr end = jm_mappings_main_stack_end();
+    return vma->start < core_start || (vma->start < end && end - vma->start <= LONGEST_STACK);
 }
 
 static void add_mapping(const Vma *vma)

@@ -17,12 +17,6 @@ static const char *after(const char *beginning, const char *text)
     return *beginning ? 0 : text;
 }
 
-static int is_same(const char *one, const char *other)
-{
-    const char *rest = after(one, other);
-    return rest && !*rest;
-}
-
 char *I_WRAP_SONAME_FNNAME_ZU(libcZdsoZa, getenv)(const char *name);
 char *I_WRAP_SONAME_FNNAME_ZU(libcZdsoZa, getenv)(const char *name)
 {
@@ -34,7 +28,8 @@ char *I_WRAP_SONAME_FNNAME_ZU(libcZdsoZa, getenv)(const char *name)
         return value;
     if (after("PYTORCH_", name) || after("CUDA_", name))
         VALGRIND_DO_CLIENT_REQUEST_STMT(JM_REQ_VARIABLE, name, value, 0, 0, 0);
-    if (!value && is_same(name, "NVTX_INJECTION64_PATH"))
+    const char *rest = after("NVTX_INJECTION64_PATH", name);
+    if (!value && rest && !*rest)
         value = jm_nvtx_library();
     return value;
 }

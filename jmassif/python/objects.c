@@ -54,11 +54,6 @@ static Bool is_aligned_to_16(void)
     return python->version <= 0x307;
 }
 
-static UInt head_bytes(void)
-{
-    return is_aligned_to_16() ? 32 : 16;
-}
-
 static UInt generation_bytes(void)
 {
     return is_aligned_to_16() ? 48 : 24;
@@ -110,7 +105,7 @@ static void each_of_ring(Addr head, void (*use)(Addr object, Addr type))
 {
     UInt n = 0;
     for (Addr at = NEXT(head); at && at != head && n < MAX_OBJECTS; at = NEXT(at), n++) {
-        Addr object = at + head_bytes();
+        Addr object = at + (is_aligned_to_16() ? 32 : 16);
         Addr type = jm_python_type(object);
         if (type)
             use(object, type);
@@ -206,11 +201,6 @@ typedef struct {
     Addr values; // 0 if the entries hold the values
 } Entries;
 
-static UInt index_bytes(UWord size)
-{
-    return size <= 0xff ? 1 : size <= 0xffff ? 2 : size <= 0xffffffff ? 4 : 8;
-}
-
 // `keys` is a PyDictKeysObject (Include/internal/pycore_dict.h), `values` a PyDictValues or 0.
 static Bool open_entries(Addr keys, Addr values, Entries *e)
 {
@@ -229,7 +219,7 @@ static Bool open_entries(Addr keys, Addr values, Entries *e)
         const UWord size = jm_word_at(keys + 8);
         if (size > MAX_ELEMENTS)
             return False;
-        e->entries = keys + 40 + size * index_bytes(size);
+        e->entries = keys + 40 + size * (size <= 0xff ? 1 : size <= 0xffff ? 2 : 4);
         e->n = jm_word_at(keys + 32);
         e->entry_bytes = 24;
     }

@@ -81,23 +81,10 @@ static ULong range_tag(UWord range)
 enum { THREAD_BITS = 16 };
 static UWord n_ranges;
 
-static UWord start_range(ThreadId tid, RegionName name)
-{
-    UWord range = ++n_ranges << THREAD_BITS | tid;
-    jm_region_begin(tid, name, range_tag(range));
-    return range;
-}
-
-static void end_range(UWord range)
-{
-    ThreadId tid = range & ((1u << THREAD_BITS) - 1);
-    if (tid < host_n_threads())
-        jm_region_end_tagged(tid, range_tag(range));
-}
-
 UWord jm_nvtx_call(ThreadId tid, UWord call, UWord domain, UWord form, UWord argument)
 {
     HChar text[MAX_TEXT];
+    UWord range, beginner;
     switch (call) {
     case JM_NVTX_MARK:
         jm_region_mark(event_name(domain, form, argument));
@@ -109,9 +96,13 @@ UWord jm_nvtx_call(ThreadId tid, UWord call, UWord domain, UWord form, UWord arg
         jm_region_end_tagged(tid, stack_tag(domain));
         return jm_region_depth(tid, stack_tag(domain));
     case JM_NVTX_START:
-        return start_range(tid, event_name(domain, form, argument));
+        range = ++n_ranges << THREAD_BITS | tid;
+        jm_region_begin(tid, event_name(domain, form, argument), range_tag(range));
+        return range;
     case JM_NVTX_END:
-        end_range(argument);
+        beginner = argument & ((1u << THREAD_BITS) - 1);
+        if (beginner < host_n_threads())
+            jm_region_end_tagged(beginner, range_tag(argument));
         return 0;
     case JM_NVTX_CREATE_DOMAIN:
         return jm_read_string(argument, text, MAX_TEXT) ? domain_handle(text) : 0;

@@ -130,11 +130,6 @@ static void release(ThreadId tid, void *record, ThreadEnd how)
 static PerThread last_stacks = JM_PER_THREAD("jm.stack", LastStack, release);
 static PerThread last_inside = JM_PER_THREAD("jm.stack", LastStack, release); // parts inside a call
 
-static inline LastStack *last_stack_of(ThreadId tid)
-{
-    return JM_OF_THREAD(&last_stacks, LastStack, tid);
-}
-
 static void make_room(LastStack *last, UInt depth)
 {
     if (depth <= last->capacity)
@@ -365,7 +360,7 @@ static NodeId intern_inside(Capture *c, const StackBase *base, ThreadId tid)
 static NodeId capture(ThreadId tid, const HostFrameRegisters *from, StackBase *base, StackBase *becomes, Bool *ignored)
 {
     const Bool may_be_inside = base && base->outside && !becomes;
-    LastStack *last = last_stack_of(tid);
+    LastStack *last = JM_OF_THREAD(&last_stacks, LastStack, tid);
     Capture c = {.walk = jm_unwind(tid, from, may_be_inside ? &base->caller : NULL)};
     c.end = c.walk.n;
     trim(&c, ignored);

@@ -114,12 +114,6 @@ static Ruling judge(FrameId id, const NamedFrame *named)
     return jm_owner_judge(named);
 }
 
-static Addr unnamed_function(Addr ip)
-{
-    Addr start = jm_find_function_start(ip);
-    return start ? start : ip;
-}
-
 // Intern the frame of a function and line. All its addresses share one frame: separate call sites would make many times
 // more stacks that look the same to a user, as an interpreter's loop calls itself from a hundred places of one line.
 // While the line is not known, each address has its own.
@@ -133,7 +127,9 @@ static FrameId intern_frame(HChar type, const HostFrame *named, const HChar *obj
     fresh->object = jm_trace_path_string(object);
     fresh->file = jm_trace_path_string(file);
     fresh->line = line;
-    fresh->start = function ? 0 : unnamed_function(ip);
+    fresh->start = function ? 0 : jm_find_function_start(ip);
+    if (!function && !fresh->start)
+        fresh->start = ip;
     fresh->type = type;
     fresh->version = jm_trace_string(named->file_version);
     fresh->line_address = named->line_address;
@@ -210,23 +206,16 @@ static void symbolise(Location *at, Addr ip)
 #define RECENT_BITS 10
 static Location recent[1u << RECENT_BITS];
 
-static void symbolise_again(Location *at)
-{
-    Addr ip = at->ip;
-    host_free(at->inlined);
-    memset(at, 0, sizeof *at);
-    symbolise(at, ip);
-}
-
 static const Location *look_up(Addr ip)
 {
     UInt *slot = JM_INDEX_FIND(&location_index, jm_hash(ip), id, location_at(id)->ip == ip);
-    const Bool is_new = !*slot;
-    Location *at = location_at(is_new ? jm_index_put(&location_index, slot, jm_table_add(&locations)) : *slot);
-    if (is_new)
+    Location *at = location_at(*slot ? *slot : jm_index_put(&location_index, slot, jm_table_add(&locations)));
+    if (at->is_forgotten) { // a library that is loaded again often has the same addresses
+        host_free(at->inlined);
+        *at = (Location){0};
+    }
+    if (!at->n_frames)
         symbolise(at, ip);
-    else if (at->is_forgotten) // a library that is loaded again often has the same addresses
-        symbolise_again(at);
     return at;
 }
 

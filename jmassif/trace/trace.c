@@ -27,11 +27,6 @@ static HChar *row_end;    // end of its line
 
 #define MAX_ROWS_BYTES (32 * 1024) // maximum length of a line
 
-static Bool is_referred_to(Record record)
-{
-    return record == RECORD_STRING || record == RECORD_FRAME || record == RECORD_ACCOUNT_TYPE;
-}
-
 static void begin(Record record)
 {
     const Bool has_rows = record == RECORD_BALANCES || record == RECORD_AT_PEAK;
@@ -41,7 +36,7 @@ static void begin(Record record)
         return;
     }
     // All other records may refer to held nodes and accounts.
-    if (!is_referred_to(record))
+    if (record != RECORD_STRING && record != RECORD_FRAME && record != RECORD_ACCOUNT_TYPE)
         jm_trace_write_held();
     row_record = has_rows ? record : 0;
     row_line = cursor = jm_trace_room(RECORD_ROOM);

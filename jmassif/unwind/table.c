@@ -166,22 +166,6 @@ static Long scaled(ULong number, Long unit)
     return (Long)(number * (ULong)unit);
 }
 
-static Bool remember(RowMachine *m)
-{
-    if (m->n_remembered == MAX_REMEMBERED)
-        return False;
-    m->remembered[m->n_remembered++] = *m->row;
-    return True;
-}
-
-static Bool recall(RowMachine *m)
-{
-    if (m->n_remembered == 0)
-        return False;
-    *m->row = m->remembered[--m->n_remembered];
-    return True;
-}
-
 // The address of an expression, which is skipped.
 static Addr take_expression(DwarfReader *r)
 {
@@ -247,9 +231,15 @@ static Bool execute(RowMachine *m, DwarfReader *r, UInt op)
         m->location += (op & 0x3f) * code_unit;
         return True;
     case 0x0a: // remember_state
-        return remember(m);
+        if (m->n_remembered == MAX_REMEMBERED)
+            return False;
+        m->remembered[m->n_remembered++] = *row;
+        return True;
     case 0x0b: // restore_state
-        return recall(m);
+        if (m->n_remembered == 0)
+            return False;
+        *row = m->remembered[--m->n_remembered];
+        return True;
     case 0x0c: // def_cfa
     case 0x12: // def_cfa_sf
         row->cfa_register = jm_dwarf_take_uleb(r);

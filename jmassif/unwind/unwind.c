@@ -220,13 +220,6 @@ static UInt find_waiting(const LastWalk *last, const Waiting *caller)
     return is_it && jm_symbol_is_preload(last->ips[i - 1]) ? i : end;
 }
 
-static UInt add_known(UInt n, const LastWalk *last, UInt from, UInt to)
-{
-    for (UInt i = from; i < to; i++)
-        fresh[n++] = frame_at(last, i);
-    return n;
-}
-
 // False if a frame needs registers other than the stack and frame pointers.
 static Bool walk_by_rules(const HostFrameRegisters *from, LastWalk *last, const Waiting *caller, UInt *n_same,
                           Bool *is_inside)
@@ -263,8 +256,8 @@ static Bool walk_by_rules(const HostFrameRegisters *from, LastWalk *last, const 
             return False;
         if (run < end && step == AT_OUTERMOST && at + 1 == end)
             break;
-        if (run < end)
-            n = add_known(n, last, run, at);
+        for (; run < at; run++)
+            fresh[n++] = frame_at(last, run);
         run = end;
         *is_inside = False;
         if (step != NO_FRAME)

@@ -105,14 +105,6 @@ extern void VG_(arena_realloc_shrink)(Int arena, void *p, SizeT bytes);
 
 #define CLIENT_ARENA 2 // VG_AR_CLIENT of pub_core_mallocfree.h, the same since 3.8
 
-static void shrink_in_place(Addr p, SizeT from, SizeT to)
-{
-    // The core unmaps whole pages of the largest blocks, and asserts that it has no translated code there.
-    Mapping heap;
-    if (host_mapping_at(p, &heap) && !heap.has_code && p + from <= heap.end)
-        VG_(arena_realloc_shrink)(CLIENT_ARENA, (void *)p, to);
-}
-
 // False if the block is too small.
 static Bool resize_in_place(Addr p, const Block *block, SizeT bytes)
 {
@@ -121,8 +113,10 @@ static Bool resize_in_place(Addr p, const Block *block, SizeT bytes)
     SizeT usable = host_heap_usable(p, block->bytes, block->is_small);
     if (bytes > usable)
         return False;
-    if (bytes < block->bytes)
-        shrink_in_place(p, usable, bytes);
+    // The core unmaps whole pages of the largest blocks, and asserts that it has no translated code there.
+    Mapping heap;
+    if (bytes < block->bytes && host_mapping_at(p, &heap) && !heap.has_code && p + usable <= heap.end)
+        VG_(arena_realloc_shrink)(CLIENT_ARENA, (void *)p, bytes);
     return True;
 }
 
