@@ -95,16 +95,6 @@ static void count_failure(UInt name, UInt code)
     f->changed = True;
 }
 
-static void write_failures(void)
-{
-    for (Word i = 0; i < jm_array_n(&failures); i++) {
-        Failure *f = jm_array_at(&failures, i);
-        if (f->changed)
-            jm_trace_failure(f->name, f->code, f->count);
-        f->changed = False;
-    }
-}
-
 static Bool has_failed(const CudaCall *call)
 {
     if (jm_calls_is(call->function, RETURNS_POINTER))
@@ -284,6 +274,11 @@ Bool jm_cuda_handle_request(ThreadId tid, UWord *args, UWord *result)
 
 void jm_cuda_write_counters(void)
 {
-    write_failures();
+    for (Word i = 0; i < jm_array_n(&failures); i++) {
+        Failure *f = jm_array_at(&failures, i);
+        if (f->changed)
+            jm_trace_failure(f->name, f->code, f->count);
+        f->changed = False;
+    }
     jm_calls_write_counters();
 }

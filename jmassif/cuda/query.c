@@ -189,15 +189,6 @@ void jm_query_room(const CudaCall *call)
 
 // ---- answers -------------------------------------------------------------------------------------------------
 
-static void set_context(UWord key, UWord context)
-{
-    for (Space space = 0; space < N_SPACES; space++) {
-        DeviceBlock *block = jm_device_block_find(space, key);
-        if (block && !block->context)
-            block->context = context;
-    }
-}
-
 static void use_answer(ThreadId tid, struct jm_queries *queries)
 {
     Asked *state = asked(tid);
@@ -206,7 +197,11 @@ static void use_answer(ThreadId tid, struct jm_queries *queries)
     DeviceBlock *block = jm_device_block_find(SPACE_POINTER, state->subject.key);
     switch ((Purpose)queries->purpose) {
     case ASK_CONTEXT:
-        set_context(state->subject.key, out);
+        for (Space space = 0; space < N_SPACES; space++) {
+            block = jm_device_block_find(space, state->subject.key);
+            if (block && !block->context)
+                block->context = out;
+        }
         ask_about_size(tid, queries);
         break;
     case ASK_DEVICE:

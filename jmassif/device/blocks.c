@@ -200,15 +200,6 @@ UWord jm_pool_next_caching(UWord pool)
     return 0;
 }
 
-static void clear_pools(void)
-{
-    for (Word i = 0; i < jm_array_n(&pools); i++) {
-        Pool *p = jm_array_at(&pools, i);
-        p->used = p->reserved = 0;
-        update_cache(p);
-    }
-}
-
 // ---- blocks --------------------------------------------------------------------------------------------------
 
 // For ledger/block.h, with the account that it has now.
@@ -414,7 +405,11 @@ void jm_device_blocks_after_fork_in_child(void)
                 jm_device_block_close(host_thread(), b);
         }
     }
-    clear_pools();
+    for (Word i = 0; i < jm_array_n(&pools); i++) {
+        Pool *p = jm_array_at(&pools, i);
+        p->used = p->reserved = 0;
+        update_cache(p);
+    }
 }
 
 ULong jm_device_blocks_n_stale(void)

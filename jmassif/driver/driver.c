@@ -216,16 +216,6 @@ static void before_ioctl(ThreadId tid, const UWord *args)
         decoders[file->type].before(tid, call);
 }
 
-static void after_ioctl(ThreadId tid, DriverCall *call, Long result)
-{
-    if (!copy_structure(call, call->out)) {
-        jm_driver_count(ODD_UNREADABLE);
-        call->n_bytes = 0;
-    }
-    if (decoders[call->file->type].after)
-        decoders[call->file->type].after(tid, call, result);
-}
-
 Bool jm_driver_is_mapping(ThreadId tid)
 {
     const Pending *p = pending_of(tid);
@@ -294,11 +284,17 @@ static void end_pending(ThreadId tid, Pending *p, const UWord *args, Long result
         after_close(tid, p->fd, p->file, result);
         return;
     }
-    if (p->number == __NR_ioctl)
-        after_ioctl(tid, &p->call, result);
-    else if (!jm_is_error(result))
+    if (p->number == __NR_ioctl) {
+        if (!copy_structure(&p->call, p->call.out)) {
+            jm_driver_count(ODD_UNREADABLE);
+            p->call.n_bytes = 0;
+        }
+        if (decoders[p->file->type].after)
+            decoders[p->file->type].after(tid, &p->call, result);
+    } else if (!jm_is_error(result)) {
         jm_driver_map_add(tid, own, result, HOST_PAGE_UP(args[1]), p->file,
                           p->file->type == FILE_BUFFER ? p->file->memory : jm_rm_attached(p->file));
+    }
     jm_driver_file_release(tid, p->file);
 }
 

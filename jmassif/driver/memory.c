@@ -137,15 +137,6 @@ static DriverMemory *find_memory(Addr address, Addr *end)
     return NULL;
 }
 
-// The mappings of memory that has ended remain.
-static void forget_memory(const DriverMemory *memory)
-{
-    for (DriverMap *map = maps; map; map = map->next)
-        for (Word i = 0; i < jm_array_n(&map->mappings); i++)
-            if (mapping_at(map, i)->memory == memory)
-                mapping_at(map, i)->memory = NULL;
-}
-
 // ---- memory --------------------------------------------------------------------------------------------------
 
 struct DriverMemory {
@@ -201,20 +192,18 @@ DriverMemory *jm_driver_memory_commit(ThreadId tid, Kind kind, ULong bytes)
     return m;
 }
 
-static void unlist(DriverMemory *m)
+void jm_driver_memory_end(ThreadId tid, DriverMemory *m)
 {
+    for (DriverMap *map = maps; map; map = map->next) // mappings of memory that has ended remain
+        for (Word i = 0; i < jm_array_n(&map->mappings); i++)
+            if (mapping_at(map, i)->memory == m)
+                mapping_at(map, i)->memory = NULL;
     if (m->next)
         m->next->previous = m->previous;
     if (m->previous)
         m->previous->next = m->next;
     else
         newest = m->next;
-}
-
-void jm_driver_memory_end(ThreadId tid, DriverMemory *m)
-{
-    forget_memory(m);
-    unlist(m);
     MemoryBlock block = as_memory(m);
     jm_block_died(tid, &block);
     m->has_ended = True;

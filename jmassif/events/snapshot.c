@@ -52,14 +52,6 @@ static ULong later(ULong now, ULong divisor, ULong least)
     return now + (step > least ? step : least);
 }
 
-static void schedule(ULong now)
-{
-    ULong least = jm_options.time_unit == TIME_MS ? jm_options.interval_ms : 1;
-    next_snapshot = later(now, growth_divisor, least);
-    next_totals =
-        later(now, growth_divisor * TOTALS_PER_SNAPSHOT, (least + TOTALS_PER_SNAPSHOT - 1) / TOTALS_PER_SNAPSHOT);
-}
-
 void jm_snapshot_start(const SnapshotSource *all, UInt n)
 {
     sources = all;
@@ -172,8 +164,7 @@ static ULong extra_bytes;
 
 static ULong next_at_sites(ULong now)
 {
-    const ULong step = (now - last_site) / SITES_DIVISOR, least = jm_options.interval_ms;
-    return now + (step > least ? step : least);
+    return later(now - last_site, SITES_DIVISOR, jm_options.interval_ms) + last_site;
 }
 
 static Bool is_due_at_sites(ULong now)
@@ -283,8 +274,7 @@ static void write_peak(PeakId p)
 
 static void write_changed_balances(void)
 {
-    UInt n = jm_ledger_n_changed();
-    for (UInt i = 0; i < n; i++) {
+    for (UInt i = 0; i < jm_ledger_n_changed(); i++) {
         AccountId account = jm_ledger_changed(i);
         Balance b = jm_ledger_balance(account);
         jm_trace_balance(account, b.live_bytes, b.live_blocks, b.total_bytes, b.total_blocks, b.temporaries);
@@ -329,7 +319,10 @@ static void take(SnapshotReason reason)
         jm_ledger_peak_told(p);
     }
     jm_trace_snapshot_end(id);
-    schedule(now);
+    const ULong least = jm_options.time_unit == TIME_MS ? jm_options.interval_ms : 1;
+    next_snapshot = later(now, growth_divisor, least);
+    next_totals =
+        later(now, growth_divisor * TOTALS_PER_SNAPSHOT, (least + TOTALS_PER_SNAPSHOT - 1) / TOTALS_PER_SNAPSHOT);
     last_told_ms = jm_clock_ms();
 }
 

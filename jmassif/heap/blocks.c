@@ -101,8 +101,13 @@ static inline Block make_block(ULong bytes, UInt tag)
                    .is_custom = (tag & CUSTOM_BIT) != 0};
 }
 
-static void add_to_table(Addr address, Block block)
+void jm_blocks_add(Addr address, Block block)
 {
+    SlabBlock small;
+    if (jm_slab_find(address, &small)) {
+        *small.tag = tag_of(block);
+        return;
+    }
     ULong hash = jm_hash(address);
     Shard *s = shard_of(hash);
     // A search for what is not there takes 8 steps at 3/4; at 7/8 it would take 32.
@@ -138,16 +143,6 @@ static Block take_from_table(Entry *e)
     s->used--;
     n_custom -= block.is_custom;
     return block;
-}
-
-void jm_blocks_add(Addr address, Block block)
-{
-    SlabBlock small;
-    if (jm_slab_find(address, &small)) {
-        *small.tag = tag_of(block);
-    } else {
-        add_to_table(address, block);
-    }
 }
 
 Bool jm_blocks_find(Addr address, Block *block)

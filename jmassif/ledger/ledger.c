@@ -263,13 +263,6 @@ void jm_ledger_restart_peaks(void)
     }
 }
 
-// True if a rising peak still rises with this change.
-static inline Bool goes_on(PeakId p, const Totals *change)
-{
-    Long bytes = of_peak(p, change);
-    return bytes > 0 || (bytes == 0 && (Long)cached_of(p, change) < 0);
-}
-
 static inline void mark_changed(AccountId id, Account *a)
 {
     if (!a->is_changed) {
@@ -356,9 +349,11 @@ static inline __attribute__((always_inline)) void apply(const Leg *legs, UInt n)
     }
     if (change.side[SIDE_DEVICE] && !has_device)
         part_peaks();
-    for (UInt i = 0; n_rising && i < n_kept; i++)
-        if (!goes_on(kept[i], &change))
+    for (UInt i = 0; n_rising && i < n_kept; i++) {
+        const Long bytes = of_peak(kept[i], &change);
+        if (bytes < 0 || (bytes == 0 && (Long)cached_of(kept[i], &change) >= 0))
             close_peak(kept[i]);
+    }
 #pragma GCC unroll 2
     for (UInt i = 0; i < n; i++) {
         save_for_peaks(legs[i].id, account[i]);

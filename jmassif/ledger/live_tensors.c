@@ -33,15 +33,6 @@ Map jm_live_tensors = JM_MAP("jm.live_tensors");
 static LiveTensor *newest_waiting;
 static ULong n_created;
 
-static void wait_for_end(LiveTensor *t)
-{
-    t->is_waiting = True;
-    t->older = newest_waiting;
-    if (newest_waiting)
-        newest_waiting->newer = t;
-    newest_waiting = t;
-}
-
 static void wait_no_more(LiveTensor *t)
 {
     if (!t->is_waiting)
@@ -131,8 +122,13 @@ void jm_live_tensor_begin(Addr address, ULong bytes, AccountId created_as, Bool 
     t->is_traced = is_traced;
     jm_map_add(&jm_live_tensors, t);
     n_created++;
-    if (jm_role_is_survivors(t->rule))
-        wait_for_end(t);
+    if (!jm_role_is_survivors(t->rule))
+        return;
+    t->is_waiting = True;
+    t->older = newest_waiting;
+    if (newest_waiting)
+        newest_waiting->newer = t;
+    newest_waiting = t;
 }
 
 AccountId jm_live_tensor_account(Addr address, AccountId created_as)

@@ -165,13 +165,6 @@ static void cpuinfo_line(const HChar *line, void *context)
         ++*(UInt *)context;
 }
 
-static Bool is_tegra(void)
-{
-    FileStatus st;
-    return jm_path_status(of_board("/etc/nv_tegra_release"), &st) ||
-           jm_path_status(of_board("/sys/module/tegra_fuse"), &st);
-}
-
 // The reporter uses these values as its defaults.
 static void write_options(void)
 {
@@ -197,7 +190,10 @@ void jm_manifest_write(void)
     static const HChar *const units[] = {"i", "ms", "B"};
     jm_trace_manifest("time-unit", units[jm_options.time_unit]);
     // Guessed from the board, until a device query says whether the GPU is integrated.
-    Bool unified = jm_options.memory == MEMORY_UNIFIED || (jm_options.memory == MEMORY_AUTO && is_tegra());
+    FileStatus st;
+    Bool unified = jm_options.memory == MEMORY_UNIFIED ||
+                   (jm_options.memory == MEMORY_AUTO && (jm_path_status(of_board("/etc/nv_tegra_release"), &st) ||
+                                                         jm_path_status(of_board("/sys/module/tegra_fuse"), &st)));
     jm_trace_manifest("memory", unified ? "unified" : "discrete");
     if (!jm_options.anonymize) {
         jm_trace_manifest("cwd", host_start_directory());

@@ -154,15 +154,6 @@ static void read_buddyinfo(Figures *f)
     set(f, FREE_IN_LARGEST, largest.n * largest.block_bytes);
 }
 
-// "              count: 10210": free pages in the caches of each processor, per zone. The kernel leaves them out of
-// MemFree, and allocates them first.
-static void read_zoneinfo(Figures *f)
-{
-    ULong pages;
-    if (read_labelled("/proc/zoneinfo", "count:", &pages))
-        set(f, FREE_PER_CPU, pages * HOST_PAGE_BYTES);
-}
-
 // ---- the control group ---------------------------------------------------------------------------------------
 
 typedef struct {
@@ -259,7 +250,11 @@ void jm_system_write(ULong time)
     jm_text_each_line("/proc/self/status", labelled_line, &now);
     read_nvmap(&now);
     read_buddyinfo(&now);
-    read_zoneinfo(&now);
+    // "              count: 10210": free pages in the caches of each processor, per zone. The kernel leaves them out of
+    // MemFree, and allocates them first.
+    ULong pages;
+    if (read_labelled("/proc/zoneinfo", "count:", &pages))
+        set(&now, FREE_PER_CPU, pages * HOST_PAGE_BYTES);
     read_cgroup(&now);
     for (Figure i = 0; i < N_FIGURES; i++)
         if (now.is_known[i] && !(written.is_known[i] && written.bytes[i] == now.bytes[i]))

@@ -40,7 +40,7 @@ unsigned long jm_nvtx_request(unsigned long request, unsigned long a, unsigned l
 }
 
 // exit() runs this destructor, and then flushes the C library's buffers. _exit() and quick_exit() do neither, and the
-// core must not flush for them (put_off_freeres in host/valgrind/tool.c).
+// core must not flush for them (post_clo_init in host/valgrind/tool.c).
 static void __attribute__((destructor)) tell_end(void)
 {
     VALGRIND_DO_CLIENT_REQUEST_STMT(JM_REQ_EXIT, 0, 0, 0, 0, 0);

@@ -14,15 +14,10 @@ typedef unsigned long UWord;
 
 // ---- the calls -----------------------------------------------------------------------------------------------
 
-static UWord tell(UWord call, UWord domain, UWord form, UWord argument)
-{
-    return jm_nvtx_request(JM_REQ_NVTX, call, domain, form, argument);
-}
-
 #define CALL(type, name, parameters, ...)                                                                              \
     static type name parameters                                                                                        \
     {                                                                                                                  \
-        return (type)tell(__VA_ARGS__);                                                                                \
+        return (type)jm_nvtx_request(JM_REQ_NVTX, __VA_ARGS__);                                                        \
     }
 #define CALL_WITH_TEXT(type, name, call)                                                                               \
     CALL(type, name##_attributes, (const void *attributes), call, 0, JM_NVTX_ATTRIBUTES, (UWord)attributes)            \

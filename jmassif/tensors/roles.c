@@ -138,12 +138,6 @@ static UInt class_of(Addr type)
     return known[place].bits;
 }
 
-static Bool is_tensor(Addr object)
-{
-    Addr type = jm_python_type(object);
-    return type && (class_of(type) & IS_TENSOR);
-}
-
 static void observe(const TorchTensor *tensor, ObservedRole role)
 {
     Bool is_found = jm_live_tensor_observed(tensor->data, role);
@@ -172,7 +166,8 @@ typedef struct {
 static void observe_all(Addr object, void *context)
 {
     const Search *search = context;
-    if (is_tensor(object)) {
+    const Addr type = jm_python_type(object);
+    if (type && (class_of(type) & IS_TENSOR)) {
         observe_tensor(object, search->role);
     } else if (search->depth < MAX_DEPTH) {
         Search inside = {search->role, search->depth + 1};

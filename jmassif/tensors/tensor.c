@@ -118,16 +118,6 @@ static void let_go_of_parts(Tensor *t, AccountId account)
     live_bytes -= t->bytes;
 }
 
-static void take(ThreadId tid, Tensor *t)
-{
-    Bool ignored;
-    NodeId node = jm_scope_capture(tid, &ignored);
-    t->account = jm_account_handed_out(node, t->parts[0].segment->kind);
-    hold_parts(t, t->account);
-    MemoryBlock memory = as_memory(t, t->account);
-    jm_block_handed_out(&memory, jm_clock_now());
-}
-
 // The parts are back in their segments.
 static void end(Tensor *t, AccountId account)
 {
@@ -191,10 +181,15 @@ static void begin(ThreadId tid, Addr address, ULong bytes, Bool is_exact)
     if (jm_map_find(&tensors, t->key) || !find_parts(t)) {
         counters.without_segment += !is_exact;
         discard(t);
-    } else {
-        jm_map_add(&tensors, t);
-        take(tid, t);
+        return;
     }
+    jm_map_add(&tensors, t);
+    Bool ignored;
+    NodeId node = jm_scope_capture(tid, &ignored);
+    t->account = jm_account_handed_out(node, t->parts[0].segment->kind);
+    hold_parts(t, t->account);
+    MemoryBlock memory = as_memory(t, t->account);
+    jm_block_handed_out(&memory, jm_clock_now());
 }
 
 static void give_back(ThreadId tid, Addr address, Bool is_exact)

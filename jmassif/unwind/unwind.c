@@ -139,15 +139,6 @@ typedef struct {
     Bool scanned;               // as in Cursor
 } Walker;
 
-// A caller found by the frame pointer can be compared on the next walk, as one found by a rule. One found otherwise
-// cannot: the next scan may end elsewhere although this place is unchanged.
-static void set_slots_by_frame_pointer(UnwindSlots *slots, Addr saved_at, Addr cfa)
-{
-    Long fp = saved_at - cfa;
-    if (!saved_at || fp >= 0 || !jm_set_slots(slots, fp, fp + (Long)sizeof(Addr)))
-        slots->fp = NO_SLOTS;
-}
-
 static Step leave_without_rule(Walker *w, const UnwindRule *rule, UnwindSlots *slots)
 {
     Cursor c = {.ip = w->f.ip,
@@ -166,7 +157,11 @@ static Step leave_without_rule(Walker *w, const UnwindRule *rule, UnwindSlots *s
         return step;
     if (!jm_register_is_known(r, JM_REG_FP))
         return LACKS_REGISTER;
-    set_slots_by_frame_pointer(slots, w->is_call ? c.saved_at : 0, r->value[JM_REG_SP]);
+    // A caller found by the frame pointer can be compared on the next walk, as one found by a rule. One found otherwise
+    // cannot: the next scan may end elsewhere although this place is unchanged.
+    const Long fp = c.saved_at - r->value[JM_REG_SP];
+    if (!w->is_call || !c.saved_at || fp >= 0 || !jm_set_slots(slots, fp, fp + (Long)sizeof(Addr)))
+        slots->fp = NO_SLOTS;
     w->f = (WalkedFrame){.ip = c.ip, .sp = r->value[JM_REG_SP], .fp = r->value[JM_REG_FP]};
     w->is_call = c.is_call;
     w->is_innermost = False;

@@ -23,13 +23,6 @@ static const IRExpr *set_to(const IRSB *in, IRTemp t)
     return NULL;
 }
 
-static UWord register_at(Int offset)
-{
-    UWord value;
-    VG_(get_shadow_regs_area)(VG_(get_running_tid)(), (UChar *)&value, 0, offset, sizeof value);
-    return value;
-}
-
 // Evaluate a sum of registers and constants; nothing is read from the program's memory.
 static Bool evaluate(const IRSB *in, const IRExpr *e, UInt steps, UWord *value)
 {
@@ -41,8 +34,10 @@ static Bool evaluate(const IRSB *in, const IRExpr *e, UInt steps, UWord *value)
         *value = e->Iex.Const.con->Ico.U64;
         return e->Iex.Const.con->tag == Ico_U64;
     case Iex_Get:
-        *value = e->Iex.Get.ty == Ity_I64 ? register_at(e->Iex.Get.offset) : 0;
-        return e->Iex.Get.ty == Ity_I64;
+        if (e->Iex.Get.ty != Ity_I64)
+            return False;
+        VG_(get_shadow_regs_area)(VG_(get_running_tid)(), (UChar *)value, 0, e->Iex.Get.offset, sizeof *value);
+        return True;
     case Iex_RdTmp:
         return evaluate(in, set_to(in, e->Iex.RdTmp.tmp), steps - 1, value);
     case Iex_Binop:
@@ -55,11 +50,6 @@ static Bool evaluate(const IRSB *in, const IRExpr *e, UInt steps, UWord *value)
     default:
         return False;
     }
-}
-
-static Bool is_on_stack(UWord address)
-{
-    return address - VG_(get_SP)(VG_(get_running_tid)()) < MAX_FRAME;
 }
 
 // Predict the target of the superblock; False if its end does not show it.
@@ -76,7 +66,8 @@ static Bool look_ahead(const IRSB *in, Addr *to)
     const IRExpr *from = next->Iex.Load.addr;
     UWord address;
     if (returns)
-        return evaluate(in, from, MAX_STEPS, &address) && is_on_stack(address) && jm_read_word(address, to);
+        return evaluate(in, from, MAX_STEPS, &address) && address - VG_(get_SP)(VG_(get_running_tid)()) < MAX_FRAME &&
+               jm_read_word(address, to);
     return from->tag == Iex_Const && evaluate(in, from, 1, &address) && jm_read_word(address, to);
 }
 

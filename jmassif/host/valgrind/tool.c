@@ -147,13 +147,6 @@ static Bool process_option(const HChar *arg)
 // So this waits for exit().
 static Bool frees_libc, frees_cxx; // the user's choice
 
-static void put_off_freeres(void)
-{
-    frees_libc = VG_(clo_run_libc_freeres);
-    frees_cxx = VG_(clo_run_cxx_freeres);
-    VG_(clo_run_libc_freeres) = VG_(clo_run_cxx_freeres) = False;
-}
-
 void host_exit_called(void)
 {
     VG_(clo_run_libc_freeres) = frees_libc;
@@ -172,7 +165,9 @@ static void post_clo_init(void)
     // The core warns of unknown ioctls for the sake of definedness checks, which this tool does not make.
     if (jm_options.driver)
         VG_(clo_sim_hints) |= JM_LAX_IOCTLS;
-    put_off_freeres();
+    frees_libc = VG_(clo_run_libc_freeres);
+    frees_cxx = VG_(clo_run_cxx_freeres);
+    VG_(clo_run_libc_freeres) = VG_(clo_run_cxx_freeres) = False;
     has_fma = jm_fma_is_available();
     jm_code_cache_init();
     event_started();
