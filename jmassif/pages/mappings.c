@@ -143,15 +143,6 @@ void jm_piece_set_resident(Piece *piece, ULong bytes, ULong copied)
     piece->copied = copied;
 }
 
-static void remove_piece(Word i)
-{
-    Piece *piece = jm_piece_at(i);
-    jm_piece_set_resident(piece, 0, 0);
-    jm_holder_at(piece->holder)->virtual_bytes -= piece->end - piece->start;
-    jm_ledger_debit(jm_holder_at(piece->holder)->account, 0);
-    jm_array_remove(pieces, i);
-}
-
 // Splits the piece around the address, if there is one. Its resident bytes are guessed until the next sample.
 static void part_at(Addr address)
 {
@@ -177,8 +168,13 @@ void jm_mappings_unmapped(Addr start, SizeT bytes)
         return;
     part_at(start);
     part_at(start + bytes);
-    for (Word i = jm_piece_first_after(start); i < jm_pieces_n() && jm_piece_at(i)->start < start + bytes;)
-        remove_piece(i);
+    for (Word i = jm_piece_first_after(start); i < jm_pieces_n() && jm_piece_at(i)->start < start + bytes;) {
+        Piece *piece = jm_piece_at(i);
+        jm_piece_set_resident(piece, 0, 0);
+        jm_holder_at(piece->holder)->virtual_bytes -= piece->end - piece->start;
+        jm_ledger_debit(jm_holder_at(piece->holder)->account, 0);
+        jm_array_remove(pieces, i);
+    }
 }
 
 // Returns the holder of a library's zero-initialised data: mapped over a part of the file's mapping or, at the start,

@@ -75,27 +75,18 @@ static Bool measure_mapped(Addr start, Addr end, PageSort sort, ULong *bytes)
     return end - start <= MOST_MEASURED && jm_pagemap_measure(pagemap, start, end, sort, bytes);
 }
 
-// Resident bytes in a part of a kernel mapping; proportional if they cannot be measured.
-static ULong measure_part(const Vma *vma, Addr start, Addr end, PageSort sort)
+// The part of `whole`, a kernel mapping's resident or swapped bytes, in a part of it; proportional if it cannot be
+// measured. The kernel gives a share of swapped shared memory.
+static ULong measure_part(const Vma *vma, ULong whole, Addr start, Addr end, PageSort sort)
 {
-    if (vma->resident == 0 || vma->resident == vma->end - vma->start)
-        return vma->resident ? end - start : 0;
-    ULong resident;
-    if (!measure_mapped(start, end, sort, &resident))
-        resident = (ULong)((double)vma->resident * (end - start) / (vma->end - vma->start)) / HOST_PAGE_BYTES *
-                   HOST_PAGE_BYTES;
-    return resident;
-}
-
-// Swapped bytes in a part of a kernel mapping; proportional if they cannot be measured.
-static ULong swapped_part(const Vma *vma, Addr start, Addr end)
-{
-    ULong swapped;
-    if (!vma->swapped || (start == vma->start && end == vma->end))
-        return vma->swapped;
-    if (!measure_mapped(start, end, PAGE_SWAPPED, &swapped))
-        swapped = (ULong)((double)vma->swapped * (end - start) / (vma->end - vma->start));
-    return jm_smaller(swapped, vma->swapped); // the kernel gives a share for shared memory
+    ULong bytes;
+    if (!whole || (start == vma->start && end == vma->end))
+        return whole;
+    if (whole == vma->end - vma->start)
+        return end - start;
+    if (!measure_mapped(start, end, sort, &bytes))
+        bytes = (ULong)((double)whole * (end - start) / (vma->end - vma->start)) / HOST_PAGE_BYTES * HOST_PAGE_BYTES;
+    return jm_smaller(bytes, whole);
 }
 
 // One kernel mapping may contain several of the core's segments.
@@ -110,8 +101,7 @@ static void count_in_process(const Vma *vma)
         Addr end = jm_smaller(vma->end, mapping.end);
         ULong *part = part_of_process(&mapping);
         if (part) {
-            ULong resident =
-                at == vma->start && end == vma->end ? vma->resident : measure_part(vma, at, end, PAGE_PRESENT);
+            const ULong resident = measure_part(vma, vma->resident, at, end, PAGE_PRESENT);
             *part += resident;
             others += part == &process.heap ? 0 : resident;
         }
@@ -124,7 +114,8 @@ static void count_in_process(const Vma *vma)
 static ULong measure_piece(const Vma *vma, const Piece *piece, PageSort sort)
 {
     Addr start = piece->start > vma->start ? piece->start : vma->start;
-    return measure_part(vma, start, start + overlap(piece, vma), sort);
+    return measure_part(vma, sort == PAGE_SWAPPED ? vma->swapped : vma->resident, start, start + overlap(piece, vma),
+                        sort);
 }
 
 // Sets `in_vma` of the pieces from the cursor on to their parts of one kernel mapping: first their certain pages, then
@@ -169,7 +160,7 @@ static void share_out(const Vma *vma)
         piece->present += piece->in_vma;
         if (piece->in_vma)
             piece->share += (ULong)((double)piece->in_vma / vma->resident * vma->shared);
-        jm_holder_at(piece->holder)->swapped_bytes += swapped_part(vma, start, start + overlap(piece, vma));
+        jm_holder_at(piece->holder)->swapped_bytes += measure_piece(vma, piece, PAGE_SWAPPED);
         ULong copied = vma->anonymous; // all of it, unless the kernel has merged neighbours
         if (copied && covered != overlap(piece, vma))
             measure_mapped(start, start + overlap(piece, vma), PAGE_MODIFIED, &copied);
@@ -341,14 +332,6 @@ void jm_pages_measure_scope(ThreadId tid)
 
 static ULong seen_bytes;
 
-// True for a mapped file. Files contain no blocks with accounts of their own.
-static Bool is_file(const Piece *piece)
-{
-    Mapping mapping;
-    return host_mapping_at(piece->start, &mapping) && mapping.path && !jm_mappings_is_device(mapping.path) &&
-           !jm_driver_is_mapped(piece->start);
-}
-
 void jm_pages_before_unmap(Addr start, SizeT bytes)
 {
     if (!jm_options.pages || bytes < LEAST_SEEN || bytes > MOST_MEASURED)
@@ -358,7 +341,11 @@ void jm_pages_before_unmap(Addr start, SizeT bytes)
     Int file = -1;
     for (Word i = jm_piece_first_after(start); i < jm_pieces_n() && jm_piece_at(i)->start < start + bytes; i++) {
         Piece *piece = jm_piece_at(i);
-        if (piece->end - piece->start < LEAST_SEEN || piece->end - piece->start > MOST_MEASURED || !is_file(piece))
+        Mapping mapping;
+        // Only files: they contain no blocks with accounts of their own.
+        if (piece->end - piece->start < LEAST_SEEN || piece->end - piece->start > MOST_MEASURED ||
+            !host_mapping_at(piece->start, &mapping) || !mapping.path || jm_mappings_is_device(mapping.path) ||
+            jm_driver_is_mapped(piece->start))
             continue;
         if (file < 0)
             file = jm_pagemap_open();
