@@ -202,19 +202,12 @@ void event_tick(ULong n)
 
 // ---- the run's life ------------------------------------------------------------------------------------------
 
-// Drop file pages that only the recorder touched, before RSS is sampled.
-static void let_go(Bool in_full)
-{
-    (void)in_full;
-    jm_looked_at_let_go();
-}
-
 // Additions to snapshots besides the ledger, in this order.
 static const SnapshotSource snapshot_sources[] = {
     {.before = jm_torch_observe_roles_in_passing},
     {.before = jm_thread_hear_names},
     {jm_copies_verify, jm_copies_write, NULL, jm_copies_after_fork_in_child},
-    {.before = let_go},
+    {.before = jm_looked_at_let_go}, // before RSS is sampled
     {jm_pages_sample, jm_pages_write_process, jm_pages_write, jm_pages_after_fork_in_child},
     {.tell = jm_scope_write_sums},
     {.tell = jm_region_write_sums},

@@ -110,18 +110,6 @@ static OwnerId intern_owner(const HChar *name)
     return owner;
 }
 
-static void add_named_by_code(void)
-{
-#define ADD(id, name)                                                                                                  \
-    {                                                                                                                  \
-        OwnerId owner = add_owner(name);                                                                               \
-        jm_assert(owner == JM_OWNER_##id);                                                                             \
-    }
-    JM_OWNERS(ADD)
-#undef ADD
-    rank(JM_OWNER_UNKNOWN);
-}
-
 // Trace records and reports have limited room for a name.
 #define MAX_NAME 64
 
@@ -279,7 +267,10 @@ static void begin_rules(void)
 void jm_owner_init(const HChar *extra_rules_file)
 {
     begin_rules();
-    add_named_by_code();
+#define ADD(id, name) jm_assert(add_owner(name) == JM_OWNER_##id);
+    JM_OWNERS(ADD)
+#undef ADD
+    rank(JM_OWNER_UNKNOWN);
     HChar *builtin = jm_text_copy("jm.owner", jm_owners_rules);
     parse("owners.rules", builtin);
     host_free(builtin);

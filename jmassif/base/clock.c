@@ -78,17 +78,8 @@ ULong jm_clock_start_unix_ms(void)
 
 ULong jm_clock_now(void)
 {
-    switch (jm_options.time_unit) {
-    case TIME_MS:
-        cached = jm_clock_ms();
-        break;
-    case TIME_INSTRUCTIONS:
-        cached = jm_clock_instructions;
-        break;
-    case TIME_BYTES:
-        cached = jm_clock_traffic_bytes;
-        break;
-    }
+    const TimeUnit unit = jm_options.time_unit;
+    cached = unit == TIME_MS ? jm_clock_ms() : unit == TIME_BYTES ? jm_clock_traffic_bytes : jm_clock_instructions;
     return cached;
 }
 

@@ -129,24 +129,13 @@ static ULong bytes_of_runtime_mipmap(const CudaCall *call)
     return levels_bytes((Shape){words[2], words[3], words[4], channel_bytes(words[1]), words[6]}, (UInt)words[5]);
 }
 
-// CUarray_format: the size of one channel.
+// CUarray_format: the size of one channel of an unsigned, signed or floating-point number. Block-compressed and planar
+// formats have about one byte per texel.
 static UInt format_bytes(UInt format)
 {
-    switch (format) {
-    case 0x01: // UNSIGNED_INT8
-    case 0x08: // SIGNED_INT8
-        return 1;
-    case 0x02: // UNSIGNED_INT16
-    case 0x09: // SIGNED_INT16
-    case 0x10: // HALF
-        return 2;
-    case 0x03: // UNSIGNED_INT32
-    case 0x0a: // SIGNED_INT32
-    case 0x20: // FLOAT
+    if (format == 0x03 || format == 0x0a || format == 0x20)
         return 4;
-    default:
-        return 1; // block-compressed and planar formats: about one byte per texel
-    }
+    return format == 0x02 || format == 0x09 || format == 0x10 ? 2 : 1;
 }
 
 // The array that a CUDA_ARRAY_DESCRIPTOR (or, with depth, CUDA_ARRAY3D_DESCRIPTOR) describes.

@@ -262,20 +262,6 @@ void jm_device_block_become_segment(DeviceBlock *b)
         cached_bytes += b->bytes;
 }
 
-// Drops the mappings of memory that ends while mapped (fork), so that no address leads to it.
-static void forget_mappings(DeviceBlock *b)
-{
-    for (Word i = jm_array_n(&mappings) - 1; i >= 0; i--) {
-        VmmMapping m = *(VmmMapping *)jm_array_at(&mappings, i);
-        if (m.handle != b->key)
-            continue;
-        jm_array_remove(&mappings, i);
-        remove_range(m.address, b);
-        jm_trace_unmapped(jm_clock_now(), m.address, m.bytes);
-    }
-    b->n_mappings = 0;
-}
-
 void jm_device_block_close(ThreadId tid, DeviceBlock *b)
 {
     AccountId account = b->space == SPACE_POINTER ? jm_live_tensor_end(tid, b->key, b->account) : b->account;
@@ -283,8 +269,15 @@ void jm_device_block_close(ThreadId tid, DeviceBlock *b)
     jm_scope_mark(tid, SCOPE_FREED);
     if (b->space == SPACE_POINTER)
         remove_range(b->key, b);
-    if (b->n_mappings)
-        forget_mappings(b);
+    // Memory that ends while mapped (fork): no address leads to it any more.
+    for (Word i = jm_array_n(&mappings) - 1; b->n_mappings && i >= 0; i--) {
+        VmmMapping m = *(VmmMapping *)jm_array_at(&mappings, i);
+        if (m.handle != b->key)
+            continue;
+        jm_array_remove(&mappings, i);
+        remove_range(m.address, b);
+        jm_trace_unmapped(jm_clock_now(), m.address, m.bytes);
+    }
     if (b->carved)
         jm_hooks.segment_ended(b);
     if (is_cached(b))

@@ -182,15 +182,6 @@ static Bool is_due_at_sites(ULong now)
     return (extra_bytes + added) * EXTRA_SHARE <= jm_trace_bytes();
 }
 
-static void take_extra(ULong now)
-{
-    ULong before = jm_trace_bytes();
-    take(SNAPSHOT_TIME);
-    extra_bytes += jm_trace_bytes() - before;
-    next_extra = next_at_sites(now);
-    jm_trace_flush();
-}
-
 // ---- the cadence ---------------------------------------------------------------------------------------------
 
 // A large block makes a peak at once, with pages as they were last sampled. So they are sampled whenever all memory has
@@ -216,7 +207,11 @@ static void poll(Bool is_due)
     } else if (is_due || now >= next_snapshot || memory_has_grown()) {
         take_and_tell(SNAPSHOT_TIME);
     } else if (jm_options.time_unit == TIME_MS && !jm_trace_is_pending() && is_due_at_sites(now)) {
-        take_extra(now);
+        const ULong before = jm_trace_bytes();
+        take(SNAPSHOT_TIME);
+        extra_bytes += jm_trace_bytes() - before;
+        next_extra = next_at_sites(now);
+        jm_trace_flush();
     } else if (now >= next_totals) {
         jm_snapshot_write_totals(now);
         next_totals = later(now, growth_divisor * TOTALS_PER_SNAPSHOT, 1);

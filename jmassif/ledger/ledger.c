@@ -150,16 +150,8 @@ static inline PeakId kept_as(PeakId p)
 // A peak's total in `t`, or the change of it.
 static inline ULong of_peak(PeakId p, const Totals *t)
 {
-    switch (p) {
-    case PEAK_HOST:
-        return t->side[SIDE_HOST];
-    case PEAK_DEVICE:
-        return t->side[SIDE_DEVICE];
-    case PEAK_ALLOCATED:
-        return t->side[SIDE_HOST] + t->side[SIDE_DEVICE] - t->sampled;
-    default:
-        return t->side[SIDE_HOST] + t->side[SIDE_DEVICE];
-    }
+    return (p == PEAK_DEVICE ? 0 : t->side[SIDE_HOST]) + (p == PEAK_HOST ? 0 : t->side[SIDE_DEVICE]) -
+           (p == PEAK_ALLOCATED ? t->sampled : 0);
 }
 
 // The part of of_peak() that is in caches.

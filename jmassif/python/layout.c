@@ -197,19 +197,9 @@ static Long line_of_3_11(const UChar *table, SizeT n, Long first, Int at)
 
 UInt jm_python_line(LineTable kind, const UChar *table, SizeT n, Int first, Int at)
 {
-    Long line = first;
-    if (at >= 0) {
-        switch (kind) {
-        case LINES_LNOTAB:
-            line = line_of_lnotab(table, n, first, at);
-            break;
-        case LINES_3_10:
-            line = line_of_3_10(table, n, first, at);
-            break;
-        case LINES_3_11:
-            line = line_of_3_11(table, n, first, at);
-            break;
-        }
-    }
+    const Long line = at < 0                 ? first
+                      : kind == LINES_LNOTAB ? line_of_lnotab(table, n, first, at)
+                      : kind == LINES_3_10   ? line_of_3_10(table, n, first, at)
+                                             : line_of_3_11(table, n, first, at);
     return line > 0 && line <= 0x7fffffff ? line : first > 0 ? first : 0;
 }

@@ -67,18 +67,6 @@ static Bool find_version(Addr code, UInt *major, UInt *minor)
     return True;
 }
 
-static void measure_frame_head(void)
-{
-    const PythonLayout *l = &python.layout;
-    const UShort fields[] = {l->frame_code, l->frame_previous, l->frame_instruction, l->frame_copy};
-    python.frame_head = jm_python_end_of(fields, sizeof fields / sizeof fields[0]);
-    // Byte fields: a word at the end of the structure could reach beyond it.
-    if (python.frame_head <= l->frame_owner)
-        python.frame_head = l->frame_owner + 1;
-    if (python.frame_head <= l->frame_is_entry)
-        python.frame_head = l->frame_is_entry + 1;
-}
-
 // Offsets of `finalizing` in _PyRuntime, Include/internal/pycore_runtime.h of each release.
 static Addr find_ending(Addr code)
 {
@@ -140,7 +128,14 @@ void jm_python_object(const HChar *path, Addr code)
     python.runtime = runtime;
     python.inside = code;
     python.ending = find_ending(code);
-    measure_frame_head();
+    const PythonLayout *l = &python.layout;
+    const UShort fields[] = {l->frame_code, l->frame_previous, l->frame_instruction, l->frame_copy};
+    python.frame_head = jm_python_end_of(fields, sizeof fields / sizeof fields[0]);
+    // Byte fields: a word at the end of the structure could reach beyond it.
+    if (python.frame_head <= l->frame_owner)
+        python.frame_head = l->frame_owner + 1;
+    if (python.frame_head <= l->frame_is_entry)
+        python.frame_head = l->frame_is_entry + 1;
     jm_python_code_start(&python.layout, jm_find_dynamic_symbol(code, "PyCode_Type"));
     python.is_known = True;
 }
@@ -221,13 +216,10 @@ static UInt search_states(ThreadId tid, Addr *states, UInt max, Bool *is_whole)
 
 static UInt find_states(ThreadId tid, Addr *states, UInt max)
 {
-    Bool is_whole;
+    Bool is_whole = False;
     UInt n = 0;
-    for (UInt i = 0; !n && i < MAX_SEARCHES; i++) {
+    for (UInt i = 0; !n && !is_whole && i < MAX_SEARCHES; i++)
         n = search_states(tid, states, max, &is_whole);
-        if (is_whole)
-            break;
-    }
     return n;
 }
 
@@ -435,13 +427,6 @@ static void walk_states(ThreadId tid)
 
 // ---- interleaving --------------------------------------------------------------------------------------------
 
-static Bool is_activation(const Group *group, Addr ip, Addr sp, Addr outer_sp)
-{
-    if (group->marker == UNMARKED)
-        return jm_symbol_locate(ip)->is_evaluator; // exported by these releases
-    return sp <= group->marker && group->marker < outer_sp;
-}
-
 static UInt put_group(const Group *group, Addr *keys, UInt n_keys, UInt max)
 {
     for (UInt i = group->first; i < group->first + group->n && n_keys < max; i++)
@@ -462,7 +447,9 @@ UInt jm_python_interleave(ThreadId tid, const Addr *ips, const Addr *sps, UInt n
     if (next == n_groups)
         return 0;
     for (UInt i = 0; i < n && n_keys < max; i++) {
-        if (next < n_groups && is_activation(&groups[next], ips[i], sps[i], sps[i + 1]))
+        const Addr marker = next < n_groups ? groups[next].marker : UNMATCHED;
+        // Releases without markers export the evaluator.
+        if (marker == UNMARKED ? jm_symbol_locate(ips[i])->is_evaluator : sps[i] <= marker && marker < sps[i + 1])
             n_keys = put_group(&groups[next++], keys, n_keys, max);
         else
             keys[n_keys++] = ips[i];

@@ -62,17 +62,6 @@ static void asked_for_variable(UWord name_at, UWord value_at)
         jm_account_without_cache(value_at != 0);
 }
 
-static void set_mark(ThreadId tid, UWord text_at, Bool begins_stage)
-{
-    jm_live_tensors_settle(tid);
-    jm_trace_mark(jm_clock_now(), jm_trace_string(request_text(text_at)));
-    jm_snapshot_take(SNAPSHOT_MARK); // writes the peaks so far
-    if (begins_stage) {
-        jm_ledger_restart_peaks();
-        jm_trace_stage(jm_clock_now());
-    }
-}
-
 static void read_usage(ThreadId tid, UWord array)
 {
     if (!host_is_writable(array, 5 * sizeof(UWord)))
@@ -100,7 +89,13 @@ Bool jm_client_handle_request(ThreadId tid, UWord *args, UWord *result)
         return True;
     case JMASSIF_REQUEST_MARK:
     case JMASSIF_REQUEST_STAGE:
-        set_mark(tid, args[1], args[0] == JMASSIF_REQUEST_STAGE);
+        jm_live_tensors_settle(tid);
+        jm_trace_mark(jm_clock_now(), jm_trace_string(request_text(args[1])));
+        jm_snapshot_take(SNAPSHOT_MARK); // writes the peaks so far
+        if (args[0] == JMASSIF_REQUEST_STAGE) {
+            jm_ledger_restart_peaks();
+            jm_trace_stage(jm_clock_now());
+        }
         return True;
     case JMASSIF_REQUEST_USAGE:
         read_usage(tid, args[1]);

@@ -237,18 +237,6 @@ static void complete(Capture *c, const StackBase *base, LastStack *last)
 // Keys that differ from the walk's frames. Shared by all threads, since only one runs at a time.
 static Addr mixed[MAX_KEYS];
 
-// Drop wrappers' frames: each duplicates the wrapped function's own frame.
-static void drop_wrappers(Capture *c)
-{
-    UInt kept = 0;
-    for (UInt i = 0; i < c->n_keys; i++)
-        if (jm_python_is_frame(c->keys[i]) || !jm_symbol_is_preload(c->keys[i]))
-            mixed[kept++] = c->keys[i];
-    c->keys = mixed;
-    c->n_keys = kept;
-    c->is_native = False;
-}
-
 // Make keys of the frames, with Python frames among them.
 static void interleave(Capture *c, ThreadId tid)
 {
@@ -381,8 +369,15 @@ static NodeId capture(ThreadId tid, const HostFrameRegisters *from, StackBase *b
         becomes->outside = 0;
     }
     interleave(&c, tid);
-    if (base && !becomes)
-        drop_wrappers(&c);
+    if (base && !becomes) { // a wrapper's frame duplicates the wrapped function's own
+        UInt kept = 0;
+        for (UInt i = 0; i < c.n_keys; i++)
+            if (jm_python_is_frame(c.keys[i]) || !jm_symbol_is_preload(c.keys[i]))
+                mixed[kept++] = c.keys[i];
+        c.keys = mixed;
+        c.n_keys = kept;
+        c.is_native = False;
+    }
     cut(&c);
     if (jm_per_thread_has_any(&last_inside))
         JM_OF_THREAD(&last_inside, LastStack, tid)->is_native = False;

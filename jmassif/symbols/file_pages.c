@@ -21,7 +21,7 @@ static UInt n_ranges, n_looks;
 void jm_looked_at(Addr start, Addr end)
 {
     if (++n_looks >= LOOKS_UNTIL_LET_GO)
-        jm_looked_at_let_go();
+        jm_looked_at_let_go(True);
     for (UInt i = 0; i < n_ranges; i++)
         if (ranges[i].start == start) {
             if (end > ranges[i].end)
@@ -32,7 +32,7 @@ void jm_looked_at(Addr start, Addr end)
     if (!host_mapping_at(start, &mapping) || mapping.as != MAPPED_FILE || !mapping.is_programs)
         return;
     if (n_ranges == N_RANGES)
-        jm_looked_at_let_go();
+        jm_looked_at_let_go(True);
     ranges[n_ranges].start = start;
     ranges[n_ranges].end = end;
     ranges[n_ranges].dev = mapping.device;
@@ -40,7 +40,7 @@ void jm_looked_at(Addr start, Addr end)
     n_ranges++;
 }
 
-void jm_looked_at_let_go(void)
+void jm_looked_at_let_go(Bool in_full)
 {
     n_looks = 0;
     if (!n_ranges)

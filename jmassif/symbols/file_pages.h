@@ -13,4 +13,4 @@
 void jm_looked_at(Addr start, Addr end);
 
 // Release the pages noted so far, except modified ones.
-void jm_looked_at_let_go(void);
+void jm_looked_at_let_go(Bool in_full);

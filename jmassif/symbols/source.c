@@ -17,12 +17,6 @@
 
 static Array seen = JM_ARRAY("jm.source", UInt); // string ids
 
-static Bool is_regular(Int fd)
-{
-    FileStatus status;
-    return jm_file_status(fd, &status) && S_ISREG(status.mode) && (ULong)status.size <= MOST_BYTES;
-}
-
 // CRC-32 of ITU-T V.42, as zlib's. Bit by bit: it is a few files that are read.
 static UInt crc32(UInt crc, const UChar *bytes, SizeT n_bytes)
 {
@@ -46,7 +40,8 @@ void jm_source_seen(const HChar *path, UInt string)
     static UChar piece[16384];
     SizeT n_read = 0;
     UInt crc = ~0u;
-    Int n = is_regular(fd) ? 1 : -1;
+    FileStatus st;
+    Int n = jm_file_status(fd, &st) && S_ISREG(st.mode) && (ULong)st.size <= MOST_BYTES ? 1 : -1;
     while (n > 0 && n_read <= MOST_BYTES && (n = jm_read(fd, piece, sizeof piece)) > 0) {
         crc = crc32(crc, piece, n);
         n_read += n;

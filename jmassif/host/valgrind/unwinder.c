@@ -149,22 +149,18 @@ Bool host_step(HostFrameRegisters *frame, Addr stack_end)
 // as the core continues where the last step led.
 static Cursor cursor;
 
-static void begin(const CoreRegisters *from)
-{
-    cursor = (Cursor){.ip = from->ip, .is_innermost = True, .is_partial = True};
-    jm_register_set(&cursor.registers, JM_REG_SP, from->sp);
-    jm_register_set(&cursor.registers, JM_REG_FP, from->fp);
-#if defined(VGA_arm64)
-    jm_register_set(&cursor.registers, JM_REG_RA, from->link);
-#endif
-}
-
 Bool __wrap_vgPlain_use_CF_info(CoreRegisters *registers, Addr min_accessible, Addr max_accessible)
 {
     if (host_may_step(registers->ip) && __real_vgPlain_use_CF_info(registers, min_accessible, max_accessible))
         return True;
-    if (cursor.ip != registers->ip || cursor.registers.value[JM_REG_SP] != registers->sp)
-        begin(registers);
+    if (cursor.ip != registers->ip || cursor.registers.value[JM_REG_SP] != registers->sp) {
+        cursor = (Cursor){.ip = registers->ip, .is_innermost = True, .is_partial = True};
+        jm_register_set(&cursor.registers, JM_REG_SP, registers->sp);
+        jm_register_set(&cursor.registers, JM_REG_FP, registers->fp);
+#if defined(VGA_arm64)
+        jm_register_set(&cursor.registers, JM_REG_RA, registers->link);
+#endif
+    }
     const Step step = jm_unwind_step(&cursor);
     if (step == LACKS_REGISTER)
         return False;
