@@ -12,6 +12,7 @@ from jmassif.attribution.names import Names
 from jmassif.export.json import write
 from jmassif.html.tables import leaks
 from jmassif.model.run import Profile
+from jmassif.reader.merging import merge_accounts
 from jmassif.render.events import growing
 from jmassif.render.summary import findings, keeper_text
 from jmassif.render.view import View
@@ -61,6 +62,18 @@ def test_a_list_that_grew_while_a_line_leaked_is_named_everywhere() -> None:
     assert text in " ".join(map(str, growing(report, VIEW)))
     assert text in next(leaks(report)).note
     assert json.loads("".join(write(profile, VIEW)))["leaks"]["keepers"][0]["variable"] == "history"
+
+
+def test_a_container_stays_with_its_account_when_native_lines_make_one_of_two() -> None:
+    trace = Trace()
+    kept, same, other = (trace.account("heap", "data", [f"py f (/a/train.py:{line})"]) for line in (17, 17, 18))
+    for account in (same, other):
+        trace.lines.append(f"H {account} 700 700 {trace.string('list')} 0 0 module 0")
+    trace.snapshot(0, "exit", {same: (MIB, 1), other: (MIB, 1)})
+    profile = trace.load()
+    merge_accounts(profile)
+    assert [each.account for each in profile.containers] == [kept, other]
+    assert profile.composition(0)[kept] == (MIB, 1)
 
 
 def test_what_grew_before_the_leak_or_with_none_is_not_named() -> None:

@@ -92,6 +92,7 @@ def merge_accounts(profile: Profile) -> None:
         of = (copy.host, copy.device, copy.copied_by, copy.pinned_by)
         host, device, by, pinned_by = (first.get(account, account) for account in of)
         profile.copies[id_] = copy._replace(host=host, device=device, copied_by=by, pinned_by=pinned_by)
+    profile.containers = [each._replace(account=first.get(each.account, each.account)) for each in profile.containers]
     copied, profile.copied = profile.copied, {}
     for account, (n_copies, n_bytes) in copied.items():
         known = profile.copied.get(first.get(account, account), (0, 0))
