@@ -63,11 +63,8 @@ static StackBase *capture_bases(ThreadId tid)
     StackBase *outer = NULL;
     for (UInt depth = 0; depth < t->depth; depth++) {
         Scope *s = &t->scopes[depth];
-        if (!s->has_base) {
-            jm_stack_capture_base(tid, &s->at, outer, &s->base);
-            if (!s->is_told)
-                s->base.caller.n = 0; // Python code may have been called inside since
-        }
+        if (!s->has_base)
+            jm_stack_capture_base(tid, &s->at, outer, !s->is_told, &s->base);
         s->has_base = True;
         outer = &s->base;
     }

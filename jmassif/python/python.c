@@ -435,15 +435,27 @@ static UInt put_group(const Group *group, Addr *keys, UInt n_keys, UInt max)
     return n_keys;
 }
 
-UInt jm_python_interleave(ThreadId tid, const Addr *ips, const Addr *sps, UInt n, Addr *keys, UInt max)
+// A late walk begins at a call that has run Python code since: skip that code's groups. Without markers, as many are
+// left as the walk has activations.
+static UInt first_group(const Addr *ips, const Addr *sps, UInt n, Bool is_late)
+{
+    UInt first = 0;
+    while (first < n_groups && groups[first].marker > UNMARKED && groups[first].marker < sps[0])
+        first++;
+    if (!is_late || first == n_groups || groups[first].marker != UNMARKED)
+        return first;
+    UInt n_left = n_groups - first;
+    for (UInt i = 0; i < n && n_left; i++)
+        n_left -= jm_symbol_locate(ips[i])->is_evaluator;
+    return first + n_left;
+}
+
+UInt jm_python_interleave(ThreadId tid, const Addr *ips, const Addr *sps, UInt n, Bool is_late, Addr *keys, UInt max)
 {
     if (!python.is_known)
         return 0;
-    UInt n_keys = 0, next = 0;
     walk_states(tid);
-    // The walk may have begun at a call that has run Python code since.
-    while (next < n_groups && groups[next].marker > UNMARKED && groups[next].marker < sps[0])
-        next++;
+    UInt n_keys = 0, next = first_group(ips, sps, n, is_late);
     if (next == n_groups)
         return 0;
     for (UInt i = 0; i < n && n_keys < max; i++) {

@@ -24,9 +24,9 @@ Addr jm_python_symbol(const HChar *name);
 
 // Merge native and Python frames into keys, innermost first: code addresses or Python frames (jm_python_is_frame).
 // Native frames of the evaluator are replaced by the Python frames that they run. `sps` has `n` + 1 stack pointers; the
-// last is the next outer frame's, or 0. Writes at most `max` keys and returns their number. Returns 0 and writes
-// nothing if there is no Python frame.
-UInt jm_python_interleave(ThreadId tid, const Addr *ips, const Addr *sps, UInt n, Addr *keys, UInt max);
+// last is the next outer frame's, or 0. `is_late`: the innermost frame may have called Python code, which is left out.
+// Writes at most `max` keys and returns their number. Returns 0 and writes nothing if there is no Python frame.
+UInt jm_python_interleave(ThreadId tid, const Addr *ips, const Addr *sps, UInt n, Bool is_late, Addr *keys, UInt max);
 
 // The thread's innermost Python frame: equal if it is the same, while that cannot end. 0 if there is none.
 Addr jm_python_innermost(ThreadId tid);

@@ -238,14 +238,14 @@ static void complete(Capture *c, const StackBase *base, LastStack *last)
 static Addr mixed[MAX_KEYS];
 
 // Make keys of the frames, with Python frames among them.
-static void interleave(Capture *c, ThreadId tid)
+static void interleave(Capture *c, ThreadId tid, Bool is_late)
 {
     c->keys = c->walk.ips + c->begin;
     c->n_keys = c->end - c->begin;
     c->is_native = True;
     if (c->completed_by) // the base has the Python frames
         return;
-    UInt n_mixed = jm_python_interleave(tid, c->keys, c->walk.sps + c->begin, c->n_keys, mixed, MAX_KEYS);
+    UInt n_mixed = jm_python_interleave(tid, c->keys, c->walk.sps + c->begin, c->n_keys, is_late, mixed, MAX_KEYS);
     if (n_mixed) {
         c->keys = mixed;
         c->n_keys = n_mixed;
@@ -345,7 +345,8 @@ static NodeId intern_inside(Capture *c, const StackBase *base, ThreadId tid)
 }
 
 // `becomes` and `from` are not NULL when capturing a base for other stacks (stack.h), which keeps the wrapper's frame.
-static NodeId capture(ThreadId tid, const HostFrameRegisters *from, StackBase *base, StackBase *becomes, Bool *ignored)
+static NodeId capture(ThreadId tid, const HostFrameRegisters *from, StackBase *base, StackBase *becomes, Bool is_late,
+                      Bool *ignored)
 {
     const Bool may_be_inside = base && base->outside && !becomes;
     LastStack *last = JM_OF_THREAD(&last_stacks, LastStack, tid);
@@ -363,12 +364,12 @@ static NodeId capture(ThreadId tid, const HostFrameRegisters *from, StackBase *b
         const Bool has_caller = c.walk.n > 1;
         becomes->caller = (Waiting){.ip = has_caller ? c.walk.ips[1] : 0,
                                     .sp = has_caller ? c.walk.sps[1] : from->sp + 1,
-                                    .n = has_caller && !c.completed_by ? c.walk.n - 1 : 0};
+                                    .n = has_caller && !c.completed_by && !is_late ? c.walk.n - 1 : 0};
         becomes->outermost_ip = c.completed_by ? base->outermost_ip : c.walk.n > 0 ? c.walk.ips[c.walk.n - 1] : 0;
         becomes->python = jm_python_innermost(tid);
         becomes->outside = 0;
     }
-    interleave(&c, tid);
+    interleave(&c, tid, is_late);
     if (base && !becomes) { // a wrapper's frame duplicates the wrapped function's own
         UInt kept = 0;
         for (UInt i = 0; i < c.n_keys; i++)
@@ -389,13 +390,14 @@ static NodeId capture(ThreadId tid, const HostFrameRegisters *from, StackBase *b
 
 NodeId jm_stack_capture(ThreadId tid, StackBase *base, Bool *ignored)
 {
-    return capture(tid, NULL, base, NULL, ignored);
+    return capture(tid, NULL, base, NULL, False, ignored);
 }
 
-void jm_stack_capture_base(ThreadId tid, const HostFrameRegisters *wrapper, StackBase *outer, StackBase *base)
+void jm_stack_capture_base(ThreadId tid, const HostFrameRegisters *wrapper, StackBase *outer, Bool is_late,
+                           StackBase *base)
 {
     Bool ignored;
-    base->node = capture(tid, wrapper, outer, base, &ignored);
+    base->node = capture(tid, wrapper, outer, base, is_late, &ignored);
 }
 
 NodeId jm_stack_push_mapped(NodeId node, const HChar *path, Bool is_object)

@@ -26,8 +26,9 @@ typedef struct {
 NodeId jm_stack_capture(ThreadId tid, StackBase *base, Bool *ignored);
 
 // Capture a base: the stack of an API call's wrapper at these registers, with which it is still in progress. `outer`
-// may be NULL.
-void jm_stack_capture_base(ThreadId tid, const HostFrameRegisters *wrapper, StackBase *outer, StackBase *base);
+// may be NULL. `is_late`: Python code may have been called inside since the call began.
+void jm_stack_capture_base(ThreadId tid, const HostFrameRegisters *wrapper, StackBase *outer, Bool is_late,
+                           StackBase *base);
 
 // The stack with the mapped file as its innermost frame.
 NodeId jm_stack_push_mapped(NodeId node, const HChar *path, Bool is_object);

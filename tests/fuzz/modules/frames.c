@@ -206,7 +206,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n)
             sps[i] = (Addr)memory + FRAME + i * 256;
         for (UInt i = 0; i < 40; i++)
             ips[i] = 1000 + i;
-        jm_python_interleave(1, ips, sps, 40, keys, JM_MAX_FRAMES);
+        jm_python_interleave(1, ips, sps, 40, bytes[0] / 10 % 2, keys, JM_MAX_FRAMES);
     }
     shim_forget();
     return 0;
