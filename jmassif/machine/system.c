@@ -110,10 +110,8 @@ static void read_nvmap(Figures *f)
 {
     HChar path[1024];
     ULong kib;
-    if (f->is_known[NVMAP_USED])
-        return;
     jm_format(path, sizeof path, "%s/sys/kernel/debug/nvmap/iovmm/clients", jm_options.board_root);
-    if (read_labelled(path, "total", &kib))
+    if (!f->is_known[NVMAP_USED] && read_labelled(path, "total", &kib))
         set(f, NVMAP_USED, kib * 1024);
 }
 

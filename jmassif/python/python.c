@@ -67,6 +67,18 @@ static Bool find_version(Addr code, UInt *major, UInt *minor)
     return True;
 }
 
+static void measure_frame_head(void)
+{
+    const PythonLayout *l = &python.layout;
+    const UShort fields[] = {l->frame_code, l->frame_previous, l->frame_instruction, l->frame_copy};
+    python.frame_head = jm_python_end_of(fields, sizeof fields / sizeof fields[0]);
+    // Byte fields: a word at the end of the structure could reach beyond it.
+    if (python.frame_head <= l->frame_owner)
+        python.frame_head = l->frame_owner + 1;
+    if (python.frame_head <= l->frame_is_entry)
+        python.frame_head = l->frame_is_entry + 1;
+}
+
 // Offsets of `finalizing` in _PyRuntime, Include/internal/pycore_runtime.h of each release.
 static Addr find_ending(Addr code)
 {
@@ -128,14 +140,7 @@ void jm_python_object(const HChar *path, Addr code)
     python.runtime = runtime;
     python.inside = code;
     python.ending = find_ending(code);
-    const PythonLayout *l = &python.layout;
-    const UShort fields[] = {l->frame_code, l->frame_previous, l->frame_instruction, l->frame_copy};
-    python.frame_head = jm_python_end_of(fields, sizeof fields / sizeof fields[0]);
-    // Byte fields: a word at the end of the structure could reach beyond it.
-    if (python.frame_head <= l->frame_owner)
-        python.frame_head = l->frame_owner + 1;
-    if (python.frame_head <= l->frame_is_entry)
-        python.frame_head = l->frame_is_entry + 1;
+    measure_frame_head();
     jm_python_code_start(&python.layout, jm_find_dynamic_symbol(code, "PyCode_Type"));
     python.is_known = True;
 }
