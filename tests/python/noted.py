@@ -15,7 +15,7 @@ import pytest
 
 from jmassif.model.records import Frame
 from jmassif.model.run import Profile
-from tests.harness import PYTHON, Argument, Recording, check_run, compile_c, record
+from tests.harness import PYTHON, Argument, Recording, check_run, compile_c, record, run
 
 INTERPRETER = os.environ.get("JMASSIF_PYTHON") or PYTHON
 SCRIPTS = Path(__file__).parent / "scripts"
@@ -57,6 +57,20 @@ def shared_library() -> str:
     return str(path) if path.exists() else path.name
 
 
+def embedding() -> List[Argument]:
+    """A program that starts the interpreter twice. Skips the test where that fails without a recorder, as 3.12.1 does."""
+    program = compile_c(SCRIPTS.parent / "embedding.c", "-ldl", "-pthread")
+    command: List[Argument] = [program, shared_library(), SCRIPTS]
+    with tempfile.TemporaryDirectory(prefix="jmassif-test-") as directory:
+        env = {"WITNESS": directory, "WITNESS_LIBRARY": str(native_library()), "PYTHONDONTWRITEBYTECODE": "1"}
+        status = run(command, env).returncode
+    if status == NO_LIBRARY:
+        pytest.skip("this interpreter has no shared library")
+    if status:
+        pytest.skip(f"this interpreter cannot be started twice: status {status} without a recorder")
+    return command
+
+
 def native_library() -> Path:
     return compile_c(NATIVE, "-shared", "-fpic", "-pthread")
 
@@ -77,8 +91,6 @@ def run_noting(
         if "WITNESS_LIBRARY" not in env:
             env["WITNESS_LIBRARY"] = str(native_library())
         recording = recorder(command, ["--large=64KiB", *options], env=env, timeout=300)
-        if recording.returncode == NO_LIBRARY:
-            pytest.skip("this interpreter has no shared library")
         assert recording.returncode == 0, recording.stderr
         noted = [
             block

@@ -7,8 +7,8 @@ import pytest
 
 from jmassif.analysis.moments import select
 from jmassif.model.run import Profile
-from tests.harness import compile_c, record
-from tests.python.noted import INTERPRETER, NO_LIBRARY, SCRIPTS, native_library, shared_library, version
+from tests.harness import record
+from tests.python.noted import INTERPRETER, embedding, native_library, version
 
 HELD = 5_000_000
 # What a byte array needs beside its bytes: none or one that ends it; from 3.15 on it keeps a bytes object.
@@ -58,9 +58,6 @@ def test_stacks_inside_the_end_show_nothing_of_the_recorder() -> None:
 
 
 def test_a_program_that_goes_on_without_its_interpreter_ends_later() -> None:
-    program = compile_c(SCRIPTS.parent / "embedding.c", "-pthread", "-ldl")
     env = {"WITNESS": "/dev/shm", "WITNESS_LIBRARY": str(native_library()), "PYTHONDONTWRITEBYTECODE": "1"}
-    recording = record([program, shared_library(), SCRIPTS], env=env)
-    if recording.returncode == NO_LIBRARY:
-        pytest.skip("this interpreter has no shared library")
+    recording = record(embedding(), env=env)
     assert [snapshot.reason for snapshot in recording.profile.snapshots].count("end") == 2

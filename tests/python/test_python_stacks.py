@@ -15,10 +15,10 @@ from jmassif.units import size
 from tests.harness import check_run, compile_c, record, recorded
 from tests.python.noted import (
     INTERPRETER,
-    SCRIPTS,
     STEP,
     Noted,
     accounts_by_size,
+    embedding,
     frames_of,
     is_free_threaded,
     native_library,
@@ -26,7 +26,6 @@ from tests.python.noted import (
     run_noting,
     run_script,
     script,
-    shared_library,
     version,
 )
 from tests.tool.programs import print_report
@@ -139,8 +138,7 @@ def test_objects_at_the_end_of_a_mapping_are_read_no_further() -> None:
 
 
 def test_embedded_interpreter_has_frames_while_it_runs() -> None:
-    embedding = compile_c(Path(__file__).with_name("embedding.c"), "-ldl", "-pthread")
-    recording, noted = run_noting([embedding, shared_library(), SCRIPTS])
+    recording, noted = run_noting(embedding())
     on_main, on_thread = noted
     stack = [("<string>", "allocate", 4), ("<string>", "<module>", 5)]
     assert on_main.python_frames == on_main.expected == stack

@@ -21,10 +21,12 @@ def inner(sizes=iter(range({size}, {size} + 10 * STEP, STEP))):
 
 held = [inner(), inner()]
 """
+# _ctypes of 3.12 loads only into interpreters that share their state.
+OPTIONS = {"isolated": False} if sys.version_info[:2] == (3, 12) else {}
 
 
 def run(n):
-    interpreter = interpreters.create()
+    interpreter = interpreters.create(**OPTIONS)
     outer = stack_of(sys._getframe())
     outer[0] = (*outer[0][:2], outer[0][2] + 2)
     interpreters.run_string(interpreter, CODE.format(path=sys.path[0], size=n, outer=outer))
