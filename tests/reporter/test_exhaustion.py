@@ -196,6 +196,8 @@ def test_memory_of_the_host(available: Optional[int], limit: Optional[int], verd
         run.trace.lines.append(f"y 1 mem-available {available * MIB}")
     run.fails(100 * MIB, run.heap, **({} if limit is None else {"address_space_limit": limit * MIB}))
     assert run.only().verdict == verdict
+    hints = run.only().hints
+    assert (Hint("raise-limit", 100 * MIB, setting=1100 * MIB) in hints) == (verdict == "limit")
 
 
 # NvMap's check by release, of 2881 MiB that are available and 512 MiB of free CMA.

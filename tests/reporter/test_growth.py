@@ -290,7 +290,9 @@ def test_a_mean_size_is_said_only_of_blocks_of_nearly_that_size(sizes: List[int]
         trace.block(100 * step, 0x1000 * step, n_bytes, account)
         trace.snapshot(100 * step, "time", {account: (sum(sizes[:step]), step, 0, step)})
     profile = trace.load()
-    assert f"Leak: add (a.cc:6), from main (a.cc:9) keeps what it allocates: {words}, " in growth_text(grown(trace), profile.time_unit)
+    assert f"Leak: add (a.cc:6), from main (a.cc:9) keeps what it allocates: {words}, " in growth_text(
+        grown(trace), profile.time_unit
+    )
 
 
 def test_memory_that_destructors_free_is_not_said_to_be_held_at_the_end() -> None:
@@ -319,7 +321,9 @@ def test_a_little_that_the_end_frees_does_not_lead_the_report() -> None:
     trace.snapshot(2100, "exit", {store: (0, 0, 0, 20), rest: (0, 0, 0, 1)})
     profile = trace.load()
     said = [each.text for each in findings(build_report(profile, moment_of(profile, Names(profile), None)))]
-    assert [text for text in said if text.startswith("Small growth: add (a.cc:6), from main (a.cc:9) keeps")] == said[-1:]
+    assert [text for text in said if text.startswith("Small growth: add (a.cc:6), from main (a.cc:9) keeps")] == said[
+        -1:
+    ]
 
 
 def test_blocks_and_their_size_make_up_the_bytes_that_are_told() -> None:

@@ -409,7 +409,9 @@ def test_a_program_that_dies_of_a_failed_malloc_leaves_the_reason_and_the_culpri
     assert held > 100 * MIB
     report = print_report(trace).stdout
     assert re.search(r"^--- Out of memory at .*: limit -", report, re.MULTILINE), done.stderr
-    assert "malloc of" in report and "ulimit -v" in report
+    assert (
+        "malloc of" in report and "exceeded ulimit -v (" in report and "Raise the limit of the address space" in report
+    )
     found = re.search(r"^leak \(program.c:\d+\) .* (\d+) %$", report, re.MULTILINE)
     assert found, report
     assert float(found.group(1)) >= 95

@@ -45,7 +45,7 @@ class Hint(NamedTuple):
     """An action that the trace proves, and the bytes that it returns."""
 
     # empty-cache, expandable-segments, max-split-size, trim-pools, smaller-workspace, lazy-loading, smaller-batch,
-    # drop-page-cache, stop-others
+    # drop-page-cache, stop-others, raise-limit (to `setting` bytes at least)
     action: str
     bytes: int
     line: str = ""  # to act at or before; safe to show
@@ -336,6 +336,8 @@ def _hints(run: Profile, account: int, s: Situation, layout: Layout, verdict: st
             hints.append(Hint("max-split-size", needed, setting=split, variable=variable))
     if verdict == CACHE_BOUND and s.returnable and is_pytorch(run):
         hints.append(Hint("empty-cache", s.returnable))
+    if verdict == LIMIT and s.side == "host" and s.limit:
+        hints.append(Hint("raise-limit", s.asked, setting=s.limit + s.asked))
     if verdict in (REFUSED, TOO_LARGE, LIMIT, UNKNOWN):
         return hints
     if verdict == CACHE_BOUND and s.pool_unused >= needed:

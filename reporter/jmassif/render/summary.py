@@ -73,7 +73,13 @@ def missing(incident: Incident) -> str:
     if incident.verdict == "cache" and s.returnable + s.pool_unused:
         return f"failed with {size(s.returnable + s.pool_unused)} of empty cache"
     if incident.verdict == "limit":
-        return "exceeded a limit"
+        if s.granted is not None:
+            return f"exceeded the {size(s.granted)} that NvMap grants"
+        return (
+            f"exceeded ulimit -v ({size(s.limit)})"
+            if s.side == "host" and s.limit
+            else "exceeded the framework's limit"
+        )
     if incident.verdict == "refused":
         return f"was refused with {size(s.free or 0)} free"
     return f"was {size(s.missing)} short" if s.missing else "failed"
@@ -165,7 +171,8 @@ def filtered(report: Report) -> str:
 
 
 class Finding(NamedTuple):
-    # Its subject: the action of a hint, "growth", "held-twice", "loading", "imports", "not-freed", "copied", "inherited", "nothing".
+    # Its subject: the action of a hint, "growth", "held-twice", "loading", "holds-most", "imports", "not-freed", "copied",
+    # "inherited", "nothing".
     key: str
     bytes: int  # that acting on it returns; 0: it has no action
     text: str
@@ -233,6 +240,7 @@ def action(hint: Hint, is_pytorch: bool, failure: Optional[Incident] = None, pea
         "drop-page-cache": f"Try sync; echo 3 | sudo tee /proc/sys/vm/drop_caches: {n_bytes} of files is cached, which"
         f" cuMemGetInfo counts as in use{lacking}.",
         "stop-others": f"Stop other programs: with the system they hold {n_bytes}{lacking}.",
+        "raise-limit": f"Raise the limit of the address space, ulimit -v, by {n_bytes} for this request, or hold less.",
     }[hint.action]
 
 
@@ -469,6 +477,10 @@ def findings(report: Report) -> List[Finding]:
     loading = loading_text(report)
     if report.failure is None and loading and report.loading:
         found.append(Finding("loading", max(0, report.loading.peak - report.loading.steady_peak), loading))
+    spot = report.hot_spot
+    if report.failure and spot and spot.is_yours and spot.label.split(" ")[0] != report.failure.line.split(" ")[0]:
+        held = f"{size(spot.bytes)}, {whole_percent(spot.bytes, report.wholes[0].bytes)} of it"
+        found.append(Finding("holds-most", 0, f"The line that holds most is another: {spot.label}, {held}."))
     if report.failure is None and imports:
         found.append(Finding("imports", 0, imports))
     left = _not_freed_text(report)
