@@ -23,7 +23,7 @@ from jmassif.analysis.device_history import Ranges
 from jmassif.analysis.device_memory import CACHE
 from jmassif.analysis.oom import allocator_config, at_least, chains_of
 from jmassif.attribution.names import Names
-from jmassif.model.records import DEVICE_KINDS, HANDLE_KINDS
+from jmassif.model.records import DEVICE_KINDS, HANDLE_KINDS, PAGE_KINDS
 from jmassif.model.run import Profile
 from jmassif.model.run_info import fact
 from jmassif.units import size as size_text
@@ -400,6 +400,12 @@ def _rest(run: Profile, reserved: int, space: str) -> int:
     return max(0, run.peaks[space].bytes - reserved) if space in run.peaks else 0
 
 
+def _pages(run: Profile, space: str) -> int:
+    """Resident pages at the peak: sampled, and different in each run of a program."""
+    held = run.peak_composition(space) if space in run.peaks else {}
+    return sum(n_bytes for account, (n_bytes, _) in held.items() if run.accounts.kind(account) in PAGE_KINDS)
+
+
 def _unused(run: Profile) -> int:
     """Free memory inside malloc, which is in no peak: what was resident beyond it in some sample, without the recorder's."""
     samples = zip(*run.system.get("process-resident", ((), ())))
@@ -621,21 +627,25 @@ def fit_batches(
     settings, costs = settings_of(run), _startup_costs(run, startup_of, space) if startup_of or is_dry else []
     room = room_of(startup_of, board, False) if is_dry and startup_of else room_of(run, board, is_dry)
     rests = [_rest(each, reserved, space) for each, reserved in zip(runs, found[0].reserved)]
+    pages = [_pages(each, space) for each in runs]
     unused = [_unused(each) if space == "host" else 0 for each in runs]
     replaced = sum(row.replaced - row.recorded for row in costs)
 
-    def straight(figures: List[int], batch: int) -> int:
-        growth = figures[-1] - figures[0]
+    def straight(figures: List[int], batch: int, fixed: Sequence[int] = (0,)) -> int:
+        """`fixed`: the part of each figure that the batch does not explain."""
+        growth = figures[-1] - figures[0] - (fixed[-1] - fixed[0])
         if growth <= _LEAST_GROWTH * figures[-1]:
             return max(figures)
-        return int(figures[0] + growth / (batches[-1] - batches[0]) * (batch - batches[0]))
+        return int(figures[-1] + growth / (batches[-1] - batches[0]) * (batch - batches[-1]))
 
     def need_of(batch: int) -> Need:
         made = [replay(each.steps, each.sizes(batch), settings) for each in found]
-        rest, free = max(0, straight(rests, batch) + replaced), max(0, straight(unused, batch))
-        # A cache can be smaller than with the sizes of any guess.
+        rest, free = max(0, straight(rests, batch, pages) + replaced), max(0, straight(unused, batch))
+        # A cache can be smaller than with the sizes of any guess, or have a segment more.
         least = made[0].reserved if len(made) == 1 or batch in batches else min(each.allocated for each in made)
         most = max(each.reserved for each in made)
+        if least < made[0].reserved and not found[0].steps.is_host:
+            most += _LARGEST_COMMON
         return Need(batch, made[0].allocated, made[0].reserved, rest, least + rest, most + rest + free, free)
 
     need = lru_cache(maxsize=None)(need_of)
