@@ -156,7 +156,14 @@ def test_python_programs_get_the_answers_of_the_command(tmp_path: Path) -> None:
         profile.fit(profile, (2, 2))
 
 
-def training(batch: int, parameters: int = 40 * MIB, start_up: int = 100 * MIB, **manifest: str) -> Trace:
+def training(
+    batch: int,
+    parameters: int = 40 * MIB,
+    start_up: int = 100 * MIB,
+    pages: int = 0,
+    pinned_bytes: int = 24 * MIB,
+    **manifest: str,
+) -> Trace:
     """Two layers in regions, and page-locked buffers, on a board with CUDA's start-up."""
     trace = Trace(
         command="train.py", time_unit="ms", memory=manifest.pop("memory", "unified"), pytorch="2.6", **manifest
@@ -180,7 +187,7 @@ def training(batch: int, parameters: int = 40 * MIB, start_up: int = 100 * MIB, 
     layers = [(activation, 4 * MIB * batch), (activation, 2 * MIB * batch)] * 2 + [(temporary, MIB * batch)]
     trace.snapshot(0, "start")
     trace.totals(1, 0, start_up)
-    trace.block(2, 1 << 44, 24 * MIB, pinned)
+    trace.block(2, 1 << 44, pinned_bytes, pinned)
     address = 1 << 40
     for number, (account, n_bytes) in enumerate(blocks + layers):
         if number in (4, 6):
@@ -191,8 +198,10 @@ def training(batch: int, parameters: int = 40 * MIB, start_up: int = 100 * MIB, 
         if number in (5, 7):
             trace.region_end(3, f"layer {number // 2 }")
     total = sum(n_bytes for _, n_bytes in blocks + layers)
-    whole = {**held, segment: (0, 0), pinned: (24 * MIB, 1), temporary: (total, 1)}
-    trace.totals(4, 24 * MIB, total + start_up)
+    library = trace.account("file", "app", ["py main (/app/train.py:9)"])
+    whole = {**held, segment: (0, 0), pinned: (pinned_bytes, 1), temporary: (total, 1)}
+    whole.update({library: (pages, 1)} if pages else {})
+    trace.totals(4, pinned_bytes + pages, total + start_up)
     trace.snapshot(5, "exit", whole, {which: (3, {}) for which in ("total", "device")})
     for figure, n_bytes in (("mem-total", 4 << 30), ("mem-available", 3 << 30)):
         trace.lines.append(f"y 0 {figure} {n_bytes}")
@@ -226,6 +235,14 @@ def test_one_run_predicts_by_roles_within_a_range() -> None:
     assert need.most >= need.program and need.rest >= 124 * MIB
     (recorded,) = fit_batches([training(4).load()], [4], [4]).needs
     assert not recorded.is_about or recorded.least == recorded.program
+
+
+def test_the_batch_explains_page_locked_memory_but_no_sampled_pages() -> None:
+    runs = [training(batch, pages=pages * MIB).load() for batch, pages in ((2, 100), (3, 108))]
+    assert {need.rest for need in fit_batches(runs, [2, 3], [3, 32]).needs} == {(100 + 24 + 108) * MIB}
+    runs = [training(batch, pages=100 * MIB, pinned_bytes=batch * 10 * MIB).load() for batch in (2, 3)]
+    (need,) = fit_batches(runs, [2, 3], [32]).needs
+    assert need.rest == (200 + 32 * 10) * MIB
 
 
 def test_start_up_is_that_of_another_trace() -> None:
