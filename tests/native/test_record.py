@@ -194,7 +194,7 @@ after = bytearray(2_000_000)
 
 
 @pytest.mark.parametrize(
-    "leave, status, reason", [("sys.exit(7)", 7, "end"), ("os._exit(7)", 7, "exit"), ("os.abort()", -6, None)]
+    "leave, status, reason", [("sys.exit(7)", 7, "end"), ("os._exit(7)", 7, "exit"), ("os.abort()", -6, "signal")]
 )
 def test_the_program_may_end_inside_a_part(leave: str, status: int, reason: Optional[str]) -> None:
     parts = Parts(

@@ -393,12 +393,12 @@ int main(int argc, char **argv) {
     case 'a': assert(argc == 0);
     case 's': *(volatile int *)8 = 1;
     case 't': if (!fork()) { kill(getppid(), SIGTERM); _exit(0); } for (;;) pause();
-    case 'k': kill(getpid(), SIGINT); for (;;) pause();
+    case 'k': kill(getpid(), SIGUSR2); for (;;) pause();
     }
 }
 """,
     )
-    for way, number in ("a", signal.SIGABRT), ("s", signal.SIGSEGV), ("t", signal.SIGTERM), ("k", signal.SIGINT):
+    for way, number in ("a", signal.SIGABRT), ("s", signal.SIGSEGV), ("t", signal.SIGTERM), ("k", signal.SIGUSR2):
         ran = same([program, way])
         assert ran.done.returncode == -number
         profiles = [load_file(str(trace)) for trace in ran.traces()]
