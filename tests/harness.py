@@ -256,7 +256,7 @@ _recorded: Dict[str, Recording] = {}
 def made_once(key: object, make: Callable[[Path], None], name: str = "") -> Path:
     """A directory that is filled once for all workers, and kept until the recorder has changed; under a name, until another
     key has that name."""
-    directory = _recordings() / name / _digest(key)
+    directory = _recordings() / name / _digest((HOST, key))
     finished = directory.with_suffix(".finished")
     with lock(f"recording-{name or directory.name}"):
         if not finished.exists():

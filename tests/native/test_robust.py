@@ -1017,6 +1017,20 @@ def test_python_with_children_of_every_kind_threads_and_signals(python: Path) ->
 # ---- the end ---------------------------------------------------------------------------------
 
 
+def test_a_program_that_is_killed_inside_the_recorder_leaves_nobody_behind() -> None:
+    """Stopped first, so that the keeper waits for the recorder's lock as the signal comes."""
+    program = c("int main(void) { for (;;) free(sink = malloc(1000)); }", "-O1")
+    for _ in range(6):
+        with tempfile.TemporaryDirectory(prefix="jmassif-test-") as directory:
+            command, environment = recorder(f"{directory}/trace.%p", ["-q"], host="native")
+            child = subprocess.Popen([*map(str, command), str(program)], stdout=subprocess.PIPE)
+            time.sleep(0.3)
+            child.send_signal(signal.SIGSTOP)
+            time.sleep(0.4)
+            child.send_signal(signal.SIGKILL)
+            assert child.communicate(timeout=10) == (b"", None)
+
+
 def test_a_killed_program_s_trace_lacks_half_a_second_at_most() -> None:
     program = c(
         """

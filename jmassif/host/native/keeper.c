@@ -65,7 +65,8 @@ __attribute__((noreturn)) static void keep(void)
     jm_kernel_call(__NR_prctl, PR_SET_NAME, (UWord) "jmassif", 0, 0, 0);
     const Int own = jm_process_id();
     while (is_wanted(own) && is_kept()) {
-        jm_native_lock(own);
+        if (!jm_native_lock_soon(own))
+            continue; // a program that is killed as it has the lock keeps it
         if (is_wanted(own))
             jm_snapshot_idle();
         jm_native_unlock();

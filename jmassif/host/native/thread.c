@@ -114,7 +114,7 @@ static void look_after_fork(void)
 
 #define SPINS 100
 
-void jm_native_lock(Int kernel_id)
+Bool jm_native_lock_soon(Int kernel_id)
 {
     static const struct {
         Long seconds, nanoseconds;
@@ -123,15 +123,23 @@ void jm_native_lock(Int kernel_id)
         Int expected = 0;
         if (__atomic_compare_exchange_n(&lock, &expected, 1, False, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) {
             __atomic_store_n(&holder, kernel_id, __ATOMIC_RELAXED);
-            return;
+            return True;
         }
     }
     while (__atomic_exchange_n(&lock, 2, __ATOMIC_ACQUIRE) != 0)
         if (jm_kernel_call(__NR_futex, (UWord)&lock, FUTEX_WAIT_PRIVATE, 2, (UWord)&patience, 0) == -ETIMEDOUT) {
             look_after_fork();
             look_after_holder();
+            return False;
         }
     __atomic_store_n(&holder, kernel_id, __ATOMIC_RELAXED);
+    return True;
+}
+
+void jm_native_lock(Int kernel_id)
+{
+    while (!jm_native_lock_soon(kernel_id)) {
+    }
 }
 
 Bool jm_native_is_locked(void)
