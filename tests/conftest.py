@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Fixtures that every test may use, the choice of tests, and the closing line."""
 
+import signal
 from collections import defaultdict
 from pathlib import Path
 from typing import DefaultDict, List
@@ -11,6 +12,8 @@ from tests import harness, hosts, tiers
 
 
 def pytest_configure(config: "pytest.Config") -> None:
+    # A shell starts jobs in the background with SIGINT ignored, and all programs that the tests run inherit that.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     for tier in tiers.TIERS:
         config.addinivalue_line("markers", f"{tier}: runs in this tier (tests/tiers.py)")
 
