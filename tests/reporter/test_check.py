@@ -264,7 +264,7 @@ def test_what_was_kept_until_the_interpreters_end_has_leaked(tmp_path: Path) -> 
     assert done.status == 1
     assert done.out.splitlines() == [
         "OVER  end.leak.tensor  10.0 MiB, over the budget of 0 B (+10.0 MiB)",
-        "        10.0 MiB: train.py:31 (<module>) (tensor), by 1.00 MiB a epoch",
+        "        10.0 MiB: train.py:31 (<module>) (tensor), by 1.00 MiB an epoch",
         "ok    end.leak         10.0 MiB of 10.0 MiB, 0 B left (0 %)",
         "ok    last.total       0 B of 0 B, 0 B left",
     ]
@@ -275,7 +275,7 @@ def test_growth_names_line_owner_and_slope(tmp_path: Path) -> None:
     assert done.status == 1
     assert done.out.splitlines()[:2] == [
         "OVER  growth         9.00 MiB, over the budget of 0 B (+9.00 MiB)",
-        "        9.00 MiB: train.py:31 (<module>) (tensor), by 1.00 MiB a epoch",
+        "        9.00 MiB: train.py:31 (<module>) (tensor), by 1.00 MiB an epoch",
     ]
     assert done.out.splitlines()[2].startswith("ok    growth.tensor")
     assert 'unknown budget "growth.nobody"' in refused("--max=growth.nobody=0", leaking(tmp_path))
