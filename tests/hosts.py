@@ -139,7 +139,7 @@ SKIPPED: List[Tuple[str, List[str]]] = [
         ],
     ),
     (
-        "SIGKILL is seen by nobody in the program",
+        "nothing in the program sees SIGKILL",
         ["tool/test_machine.py::test_a_program_that_the_kernel_kills_leaves_what_it_held*"],
     ),
     (

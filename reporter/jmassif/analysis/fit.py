@@ -37,6 +37,8 @@ _MOST_UNLIKE = 0.1
 # The model's figure for the recorded run is the recorded one, or nearly: else the model does not hold for this run.
 NEARLY = 0.01
 _MOST_BATCH = 1 << 16
+# Segments: the size of those for blocks below 10 MiB, and what larger ones are multiples of.
+_LARGEST_COMMON, _ROUNDED_SEGMENT = 20 * MIB, 2 * MIB
 _LEAST_STEPS = 50000  # are replayed
 
 
@@ -611,7 +613,8 @@ def fit_batches(
     """For the batch sizes asked for and, without any, for the largest that fits. Raises FitError.
 
     `batches` are those of the runs, two or one; without any the answer is of the recorded run, as batch 1. `board` is the
-    memory of the board in question, by default that of the runs. Costs of the start-up are those of `startup_of`. `is_dry`: host and device are one memory there, whatever they were.
+    memory of the board in question, by default that of the runs. The start-up costs what it did in `startup_of`. `is_dry`:
+    host and device are one memory there, whatever they were.
     """
     run, space = runs[-1], _space(runs[-1], is_dry)
     is_recorded, batches = not batches, batches or (1,)
@@ -702,17 +705,13 @@ class Trials(NamedTuple):
     reserved: int  # as recorded
     modelled: int  # what the model says of the recorded settings
     others: List[Trial]  # that need less, the least first
-    room: Optional[
-        int
-    ]  # for PyTorch's allocator on the board asked for, beside the rest of the program and of the system
+    # For PyTorch's allocator on the board asked for, beside the rest of the program and of the system.
+    room: Optional[int]
 
     @property
     def holds(self) -> bool:
         return abs(self.modelled - self.reserved) <= NEARLY * self.reserved
 
-
-# Segments: the size of those for blocks below 10 MiB, and what larger ones are multiples of.
-_LARGEST_COMMON, _ROUNDED_SEGMENT = 20 * MIB, 2 * MIB
 
 _TRIED = (
     Settings(),

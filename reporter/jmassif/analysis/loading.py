@@ -14,7 +14,7 @@ from jmassif.model.run import Profile
 
 # Parameters differ by less than this share of their final size.
 _SAME = 0.1
-# By less than this share of it the peak was exceeded between the last snapshot before the model ran and the first after.
+# Between the last snapshot before the model ran and the first after it, memory exceeded the peak by less than this share.
 _EXACT = 0.05
 _RUNS = ("activation", "gradient")
 
