@@ -62,7 +62,7 @@ def test_a_small_file_that_unpacks_to_a_huge_one_is_refused(tmp_path: Path) -> N
     assert len(packed) < 1 << 20
     done = _print(tmp_path, packed)
     assert done.status == 2 and "times its size" in done.err and done.err.count("\n") == 1
-    _assert_cheap(done)
+    _assert_cheap(done, 25)  # for the 26 MB that may be read, of 200 MB
 
 
 def test_what_a_recorder_writes_unpacks_even_where_it_repeats_itself(tmp_path: Path) -> None:

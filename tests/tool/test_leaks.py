@@ -149,7 +149,7 @@ def test_a_list_that_grows_is_named_by_its_line(tmp_path: Path) -> None:
 BUILDS = {
     "text = '[' + ', '.join('{\"id\": %d, \"name\": \"row %d\"}' % (n, n) for n in range(20000)) + ']'\n"
     "import json\nrows = json.loads(text)\nprint(len(rows))\n": "rows.py:3 (<module>) grew by",
-    "rows = []\nwhile len(rows) < 40000:\n    rows.append(bytes(100))\nprint(len(rows))\n": "at rows.py:3 (<module>);",
+    "rows = []\nwhile len(rows) < 40000:\n    rows.append(bytes(100))\nprint(len(rows))\n": "Leak: rows.py:3 (<module>) keeps",
 }
 
 

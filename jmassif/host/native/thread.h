@@ -33,7 +33,7 @@ void jm_native_state_start(void);
 // Called at each event if it is set.
 extern void (*jm_native_at_event)(void);
 
-void jm_native_lock(Int kernel_id); // of this thread
+void jm_native_lock(Int kernel_id);      // of this thread
 Bool jm_native_lock_soon(Int kernel_id); // False if another thread has it for a tenth of a second
 void jm_native_unlock(void);
 Bool jm_native_is_locked(void);
