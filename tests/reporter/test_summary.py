@@ -226,7 +226,7 @@ def test_a_cache_that_holds_much_can_be_emptied_before_the_line_that_allocates_n
     assert found.bytes == 60 * MIB
     assert found.text == (
         "38 % of it, 60.0 MiB, is allocator cache: reserved by PyTorch, holding no tensor. torch.cuda.empty_cache() before"
-        " train.py:9 returns 60.0 MiB of the cache, in empty segments; the peak stays, since 160 MiB was held before it."
+        " train.py:9 returns 60.0 MiB of the cache, in empty segments, but the peak stays, since 160 MiB was in use before it."
     )
 
 
@@ -262,7 +262,7 @@ def test_a_cache_of_pieces_that_were_too_small_says_so_with_the_line() -> None:
     # For 60 MiB there were 40, which is no proof: less than as much was free.
     assert cause == CacheCause(90 * MIB + 130 * MIB, 130 * MIB, "train.py:7", 0, 0, 0)
     assert (
-        "Cause: 220 MiB was reserved for requests of up to 130 MiB, above all at train.py:7, which no free piece could hold"
+        "Cause: fragmentation. 220 MiB was reserved for requests of up to 130 MiB, above all at train.py:7, while as much was free"
         in (findings(report)[0].text)
     )
 
@@ -287,13 +287,13 @@ def test_of_a_cache_that_nothing_explains_no_cause_is_given() -> None:
 @pytest.mark.parametrize(
     "next_mib, said",
     [
-        (1, "the peak falls by 1.00 MiB at most, since 100 MiB was held before it."),
-        (100, "the peak may stay, since later requests may need it again."),
+        (1, ", but lowers the peak by 1.00 MiB at most, since 100 MiB was in use before it."),
+        (100, "; the peak may stay, since later requests may need it again."),
     ],
 )
 def test_emptying_a_cache_after_it_was_full_does_not_lower_the_peak(next_mib: int, said: str) -> None:
     report = Steps(100).report(next_mib)
-    assert findings(report)[0].text.endswith(f"of the cache, in empty segments; {said}")
+    assert findings(report)[0].text.endswith(f"of the cache, in empty segments{said}")
 
 
 # ---- nothing to do -------------------------------------------------------------------------------

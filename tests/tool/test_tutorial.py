@@ -23,7 +23,7 @@ LAUNCHER = ROOT / "packaging" / "jmassif.in"
 NUMBER = re.compile(r"\d[\d,]*(?:\.\d+)?")
 # Sampled, or of the whole board and of the recorder too.
 VARIES = re.compile(
-    r"^ *(?:jtop, tegrastats|.*\(about\)|- libraries|htop|was \d)|short; exit|missing|would have fit|was free and|the peak falls by|peak.total .* left"
+    r"^ *(?:jtop, tegrastats|.*\(about\)|- libraries|htop|was \d)|short; exit|missing|would have fit|was free and|lowers the peak by|peak.total .* left"
 )
 # Rows of the ladder that name their largest parts.
 PARTS = re.compile(r"^( *- (?:runtime|libraries)): .*?  ")

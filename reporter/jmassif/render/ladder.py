@@ -27,7 +27,7 @@ LABELS: Dict[str, str] = {
     "unwritten": "allocated, never written",
     "program": "the program",
     "cache": "allocator cache: reserved, unused",
-    "own": GROUP_NAMES["yours"],
+    "own": f"{GROUP_NAMES['yours']}, not tensors",
     "own-code": GROUP_NAMES["yours"],
     **{group: GROUP_NAMES[group] for group in ("runtime", "libraries", "other")},
 }

@@ -201,26 +201,26 @@ def _cached(report: Report) -> str:
         return f"{text} It was in use before: {size(cause.used)} at {moment(cause.used_at, report.run.time_unit)}, then {size(cause.used_now)}."
     at = f", above all at {cause.line}" if cause.line else ""
     return (
-        f"{text} Cause: {size(cause.outgrown)} was reserved for requests of up to {size(cause.most)}{at}, which no free piece could"
-        " hold, although as much was free."
+        f"{text} Cause: fragmentation. {size(cause.outgrown)} was reserved for requests of up to {size(cause.most)}{at}, while as"
+        " much was free, in smaller pieces."
     )
 
 
 def _peak_then(hint: Hint, peak: int) -> str:
     """The effect of emptying the cache on the peak."""
-    before = f"{size(hint.held_before)} was held before it"
+    before = f"{size(hint.held_before)} was in use before it"
     if not hint.held_before or peak - hint.held_before >= hint.bytes:
-        return "the peak may stay, since later requests may need it again"
+        return "; the peak may stay, since later requests may need it again"
     if peak <= hint.held_before:
-        return f"the peak stays, since {before}"
-    return f"the peak falls by {size(peak - hint.held_before)} at most, since {before}"
+        return f", but the peak stays, since {before}"
+    return f", but lowers the peak by {size(peak - hint.held_before)} at most, since {before}"
 
 
 def action(hint: Hint, is_pytorch: bool, failure: Optional[Incident] = None, peak: int = 0) -> str:
     """A sentence or two on what to do, with the bytes that it returns; `peak`: of a run that did not fail."""
     n_bytes, mib = size(hint.bytes), hint.setting >> 20
     of = "of the cache" if failure is None else "of cache"
-    then = "" if failure else f"; {_peak_then(hint, peak)}"
+    then = "" if failure else _peak_then(hint, peak)
     emptying = "torch.cuda.empty_cache()" if is_pytorch else "Emptying the cache"
     before = f" before {hint.line}" if hint.line else ""
     trial = "; on some boards cuMemCreate fails although memory is free, on others it" if hint.is_trial else ""
