@@ -9,6 +9,7 @@ import pytest
 
 from jmassif.analysis import summary
 from jmassif.analysis.advice import CacheCause
+from jmassif.analysis.leaks import Growth, Leak
 from jmassif.analysis.moments import select
 from jmassif.analysis.summary import Report, build_report, moment_of
 from jmassif.attribution.names import Names
@@ -226,7 +227,7 @@ def test_a_cache_that_holds_much_can_be_emptied_before_the_line_that_allocates_n
     assert found.bytes == 60 * MIB
     assert found.text == (
         "38 % of it, 60.0 MiB, is allocator cache: reserved by PyTorch, holding no tensor. torch.cuda.empty_cache() before"
-        " train.py:9 returns 60.0 MiB of the cache, in empty segments, but the peak stays, since 160 MiB was in use before it."
+        " train.py:9 returns 60.0 MiB of cache; the peak stays, since 160 MiB was held before it."
     )
 
 
@@ -287,13 +288,19 @@ def test_of_a_cache_that_nothing_explains_no_cause_is_given() -> None:
 @pytest.mark.parametrize(
     "next_mib, said",
     [
-        (1, ", but lowers the peak by 1.00 MiB at most, since 100 MiB was in use before it."),
-        (100, "; the peak may stay, since later requests may need it again."),
+        (
+            1,
+            "lowers the peak by 1.00 MiB at most, since 100 MiB was held before it; 100 MiB of cache is free",
+        ),
+        (
+            100,
+            "returns 100 MiB of cache, in empty segments; the peak may stay, since later requests may need it again.",
+        ),
     ],
 )
 def test_emptying_a_cache_after_it_was_full_does_not_lower_the_peak(next_mib: int, said: str) -> None:
     report = Steps(100).report(next_mib)
-    assert findings(report)[0].text.endswith(f"of the cache, in empty segments{said}")
+    assert f"torch.cuda.empty_cache() before train.py:9 {said}" in findings(report)[0].text
 
 
 # ---- nothing to do -------------------------------------------------------------------------------
@@ -403,3 +410,15 @@ def test_one_report_computes_each_analysis_once(monkeypatch: "pytest.MonkeyPatch
     profile = small_training_run().load()
     list(text.write(profile, View(None, 1, "stack", 70, is_brief=True, with_stacks=False)))
     assert calls == ONCE_EACH
+
+
+def test_a_leak_comes_first_and_other_programs_last() -> None:
+    report = Steps(40, 30, 60, 90, 130).report()
+    hint = report.hints[0]
+    leak = Leak("train.py:3", 0, "data", 10.0 * MIB, 9, 90 * MIB, 90 * MIB, 1, 9, 10 * MIB, 90 * MIB)
+    changed = report._replace(
+        hints=[hint._replace(action=name, bytes=n * MIB) for name, n in (("stop-others", 500), ("smaller-batch", 120))],
+        growth=Growth([leak], "step", 9),
+    )
+    changed.__dict__.update(report.__dict__)
+    assert [each.key for each in findings(changed)] == ["growth", "smaller-batch", "stop-others"]

@@ -181,7 +181,7 @@ class Finding(NamedTuple):
 
 def _of_it(report: Report) -> str:
     space = report.wholes[0].space
-    return f"of its {space} memory" if space else "of it"
+    return f"of its {space} memory" if space else "of the peak" if report.moment.is_peak else "of it"
 
 
 def _of_group(report: Report, name: str) -> int:
@@ -206,27 +206,28 @@ def _cached(report: Report) -> str:
     )
 
 
-def _peak_then(hint: Hint, peak: int) -> str:
-    """The effect of emptying the cache on the peak."""
-    before = f"{size(hint.held_before)} was in use before it"
+def _emptied(hint: Hint, peak: int) -> str:
+    """What emptying the cache does, in a run that did not fail: to the peak first."""
+    returned, before = f"{size(hint.bytes)} of cache", f"{size(hint.held_before)} was held before it"
     if not hint.held_before or peak - hint.held_before >= hint.bytes:
-        return "; the peak may stay, since later requests may need it again"
+        return f"returns {returned}, in empty segments; the peak may stay, since later requests may need it again"
     if peak <= hint.held_before:
-        return f", but the peak stays, since {before}"
-    return f", but lowers the peak by {size(peak - hint.held_before)} at most, since {before}"
+        return f"returns {returned}; the peak stays, since {before}"
+    return (
+        f"lowers the peak by {size(peak - hint.held_before)} at most, since {before}; {returned} is free after it"
+    )
 
 
 def action(hint: Hint, is_pytorch: bool, failure: Optional[Incident] = None, peak: int = 0) -> str:
     """A sentence or two on what to do, with the bytes that it returns; `peak`: of a run that did not fail."""
     n_bytes, mib = size(hint.bytes), hint.setting >> 20
-    of = "of the cache" if failure is None else "of cache"
-    then = "" if failure else _peak_then(hint, peak)
+    emptied = f"returns {n_bytes} of cache, in empty segments" if failure else _emptied(hint, peak)
     emptying = "torch.cuda.empty_cache()" if is_pytorch else "Emptying the cache"
     before = f" before {hint.line}" if hint.line else ""
     trial = "; on some boards cuMemCreate fails although memory is free, on others it" if hint.is_trial else ""
     lacking = f", {size(failure.situation.missing)} was missing" if failure and failure.situation.missing else ""
     return {
-        "empty-cache": f"{emptying}{before} returns {n_bytes} {of}, in empty segments{then}.",
+        "empty-cache": f"{emptying}{before} {emptied}.",
         "expandable-segments": f"{n_bytes} of the holes are whole pages{'. Try' if hint.is_trial else ';'}"
         f" {hint.variable}=expandable_segments:True (PyTorch 2.1 and later){trial} can return them.",
         "max-split-size": f"{hint.variable}=max_split_size_mb:{mib}: keeps blocks up to {mib} MiB out of the large"
@@ -459,7 +460,7 @@ def _nothing(report: Report, is_all: bool) -> str:
 
 
 def findings(report: Report) -> List[Finding]:
-    """At most three, those first that return most; then what is well."""
+    """What is proven well, else leaks; then at most three, those first that return most, and other programs last."""
     found = []
     for hint in report.hints:
         to_do = action(hint, report.run.is_pytorch, report.failure, report.peak.bytes)
@@ -480,7 +481,7 @@ def findings(report: Report) -> List[Finding]:
     spot = report.hot_spot
     if report.failure and spot and spot.is_yours and spot.label.split(" ")[0] != report.failure.line.split(" ")[0]:
         held = f"{size(spot.bytes)}, {whole_percent(spot.bytes, report.wholes[0].bytes)} of it"
-        found.append(Finding("holds-most", 0, f"The line that holds most is another: {spot.label}, {held}."))
+        found.append(Finding("holds-most", 0, f"Another line holds most: {spot.label}, {held}."))
     if report.failure is None and imports:
         found.append(Finding("imports", 0, imports))
     left = _not_freed_text(report)
@@ -489,12 +490,23 @@ def findings(report: Report) -> List[Finding]:
     copied = sum(n_bytes for _, n_bytes in report.copied_files)
     if report.failure is None and copied and copied >= _LEAST_COPIED * report.wholes[0].bytes:
         found.append(Finding("copied", copied, _copied_text(report.copied_files)))
-    found.sort(key=lambda finding: (-finding.bytes, finding.key == "growth"))
+    leaks = bool(grown and not _is_small(grown, report.peak.bytes))
+    found.sort(
+        key=lambda each: (
+            not leaks or each.key != "growth",
+            each.key == "stop-others",
+            -each.bytes,
+            each.key == "growth",
+        )
+    )
     if report.inherited is not None:
         found.insert(0, Finding("inherited", 0, inherited_text(report.inherited, report.run.time_unit)))
     found = found[:_MOST_FINDINGS]
     well = _nothing(report, not found)
-    return found + [Finding("nothing", 0, well)] * bool(well)
+    if not well or grown is None:
+        return found
+    nothing = [Finding("nothing", 0, well)]
+    return found + nothing if grown.unknown else nothing + found
 
 
 def where_arenas_are(profile: Profile) -> str:
