@@ -308,7 +308,7 @@ def test_memory_that_destructors_free_is_not_said_to_be_held_at_the_end() -> Non
     said = [each.text for each in findings(build_report(profile, moment_of(profile, Names(profile), None)))]
     assert said == [
         "Leak: add (a.cc:6), from main (a.cc:9) keeps what it allocates: 20 blocks, 20.0 MiB at 2.00 s, all of it freed"
-        " at the end.",
+        " at the end. Free it, or drop what refers to it, once it is no longer used.",
         "Not freed at exit: 2.00 MiB in 1 block, at lost (a.cc:7).",
     ]
 

@@ -290,7 +290,7 @@ def test_of_a_cache_that_nothing_explains_no_cause_is_given() -> None:
     [
         (
             1,
-            "lowers the peak by 1.00 MiB at most, since 100 MiB was held before it; 100 MiB of cache is free",
+            "lowers the peak by 1.00 MiB at most, since 100 MiB was held before it; after it 100 MiB less is held.",
         ),
         (
             100,

@@ -213,9 +213,7 @@ def _emptied(hint: Hint, peak: int) -> str:
         return f"returns {returned}, in empty segments; the peak may stay, since later requests may need it again"
     if peak <= hint.held_before:
         return f"returns {returned}; the peak stays, since {before}"
-    return (
-        f"lowers the peak by {size(peak - hint.held_before)} at most, since {before}; {returned} is free after it"
-    )
+    return f"lowers the peak by {size(peak - hint.held_before)} at most, since {before}; after it {size(hint.bytes)} less is held"
 
 
 def action(hint: Hint, is_pytorch: bool, failure: Optional[Incident] = None, peak: int = 0) -> str:
@@ -459,6 +457,9 @@ def _nothing(report: Report, is_all: bool) -> str:
     return f"{'Nothing stands out: ' + text if is_all else text[:1].upper() + text[1:]}.{unknown}"
 
 
+_FREE_IT = "Free it, or drop what refers to it, once it is no longer used."
+
+
 def findings(report: Report) -> List[Finding]:
     """What is proven well, else leaks; then at most three, those first that return most, and other programs last."""
     found = []
@@ -471,7 +472,10 @@ def findings(report: Report) -> List[Finding]:
     if report.failure is None and grown and grown.lines:
         kept = f" {keeper_text(report.leaks.keepers[0])}" if report.leaks and report.leaks.keepers else ""
         text = growth_text(grown, report.run.time_unit, report.peak.bytes) + kept
-        found.append(Finding("growth", 0 if _is_small(grown, report.peak.bytes) else grown.grown, text))
+        if _is_small(grown, report.peak.bytes):
+            found.append(Finding("growth", 0, text))
+        else:
+            found.append(Finding("growth", grown.grown, f"{text} {_FREE_IT}", _FREE_IT))
     twice = held_twice_text(report)
     if twice and report.held_twice:
         found.append(Finding("held-twice", report.held_twice.bytes, twice))
