@@ -270,6 +270,16 @@ def test_what_was_kept_until_the_interpreters_end_has_leaked(tmp_path: Path) -> 
     ]
 
 
+def test_what_a_program_held_as_it_became_another_has_not_leaked(tmp_path: Path) -> None:
+    recorded = Trace(time_unit="ms", memory="unified")
+    kept = recorded.account("heap", "app", ["read_arguments (/app/nice.c:4)"])
+    recorded.snapshot(10, "time", {kept: (5000, 2)})
+    recorded.snapshot(20, "exec")
+    done = check("--max=end.leak=0", "--max=last.total=5000B", recorded.save(tmp_path))
+    assert done.status == 0, done.out
+    assert done.out.splitlines()[0] == "ok    end.leak    0 B of 0 B, 0 B left"
+
+
 def test_growth_names_line_owner_and_slope(tmp_path: Path) -> None:
     done = check("--max=growth=0", "--max=growth.tensor=10MiB", leaking(tmp_path))
     assert done.status == 1
