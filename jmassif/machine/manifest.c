@@ -173,9 +173,7 @@ static void write_options(void)
     jm_trace_manifest_uint("option.heap-admin", jm_options.heap_admin);
     jm_trace_manifest("option.driver", jm_options.driver ? "yes" : "no");
     jm_trace_manifest("option.heap", jm_options.heap ? "yes" : "no");
-    jm_trace_manifest("option.nvtx", jm_options.nvtx ? "yes" : "no");
     jm_trace_manifest("option.pages", jm_options.pages ? "yes" : "no");
-    jm_trace_manifest("option.python", jm_options.python ? "auto" : "no");
     jm_trace_manifest("option.low-footprint", jm_options.low_footprint ? "yes" : "no");
     jm_trace_manifest("option.threads", jm_options.threads ? "yes" : "no");
     jm_trace_manifest_uint("option.large", jm_options.large_bytes);
