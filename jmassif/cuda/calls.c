@@ -55,6 +55,11 @@ static ULong bytes_in_s(const CudaCall *call)
     return argument_s(call);
 }
 
+static ULong bytes_of_elements(const CudaCall *call)
+{
+    return argument_s(call) * (call->function->action == ACTION_OVERWRITE_D16 ? 2 : 4);
+}
+
 // (pointer, pitch, width, height, …): a lower bound, since rows are padded
 static ULong bytes_of_rows(const CudaCall *call)
 {
@@ -285,7 +290,7 @@ static void copied(const CudaCall *call, CopiedBytes c, UInt direction)
 
 static CopiedBytes plain(const CudaCall *call)
 {
-    ULong bytes = argument_s(call);
+    ULong bytes = jm_calls_requested(call).bytes;
     return (CopiedBytes){call->words[0], call->words[1], bytes, bytes, bytes, False};
 }
 

@@ -24,7 +24,7 @@ LOADS = """
 import ctypes, mmap, os, sys, tempfile
 import numpy
 
-runtime, jmassif = map(ctypes.CDLL, sys.argv[1:])
+runtime, jmassif, driver = map(ctypes.CDLL, sys.argv[1:])
 held = {}
 
 def mark(name):
@@ -108,6 +108,19 @@ check(runtime.cudaHostRegister(ctypes.c_void_p(late.ctypes.data), ctypes.c_size_
 copied("late", late.ctypes.data, N["late"])
 check(runtime.cudaHostUnregister(ctypes.c_void_p(late.ctypes.data)))
 mark("unregistered")
+
+# The driver's ways to fill memory count elements. Of each two pairs, the second begins where the filled bytes end.
+n_elements, stream = 70000, ctypes.c_void_p()
+ways = ("D8_v2", 1, ()), ("D16_v2", 2, ()), ("D32_v2", 4, ())
+ways += ("D8Async", 1, (stream,)), ("D16Async", 2, (stream,)), ("D32Async", 4, (stream,))
+for way, width, others in ways:
+    filled = malloc(2 * width * n_elements)
+    behind = ctypes.c_void_p(filled.value + width * n_elements)
+    copied("set", late.ctypes.data, width * n_elements, filled)
+    copied("behind" + way, late.ctypes.data, width * n_elements - 8 * width, behind)
+    check(driver["cuMemset" + way](filled, 0, ctypes.c_size_t(n_elements), *others))
+    del held["set"]
+mark("filled")
 """
 NAMES: Tuple[str, ...] = (
     "mapped",
@@ -120,12 +133,12 @@ NAMES: Tuple[str, ...] = (
     "changed",
     "storage freed",
 )
-NAMES += ("overwritten", "unmapped", "device to device", "small", "unregistered")
+NAMES += ("overwritten", "unmapped", "device to device", "small", "unregistered", "filled")
 
 
 def script_of(sim: Path) -> Tuple[Path, List[Argument]]:
     script = written(LOADS, "load.py")
-    return script, [PYTHON, script, sim / "libcudart.so.12", BUILD / "jmassif" / "libjmassif.so"]
+    return script, [PYTHON, script, sim / "libcudart.so.12", BUILD / "jmassif" / "libjmassif.so", sim / "libcuda.so.1"]
 
 
 def held_at(profile: Profile, time: int) -> List[Copy]:
@@ -199,8 +212,8 @@ def test_at_the_peak_all_four_ways_count_to_the_byte_with_their_lines(sim: Path,
 @pytest.mark.parametrize("host", HOSTS)
 def test_a_copy_counts_once_though_the_runtime_calls_the_driver(sim: Path, host: str) -> None:
     profile, _ = recording_of(sim, host)
-    assert sum(n for n, _ in profile.copied.values()) == 8
-    n_bytes = 3 * 3000003 + 2000003 + 2 * 1600000 + 1234568 + 800000
+    assert sum(n for n, _ in profile.copied.values()) == 20
+    n_bytes = 3 * 3000003 + 2000003 + 2 * 1600000 + 1234568 + 800000 + 14 * (2 * 70000 - 8)
     assert sum(n_bytes for _, n_bytes in profile.copied.values()) == n_bytes
 
 
