@@ -294,28 +294,16 @@ static CopiedBytes plain(const CudaCall *call)
     return (CopiedBytes){call->words[0], call->words[1], bytes, bytes, bytes, False};
 }
 
-// (to, from, bytes, direction, …)
-static void copy(const CudaCall *call)
-{
-    copied(call, plain(call), (UInt)call->words[3]);
-}
-
-// (to, from, bytes, …), as the next one
-static void copy_to_device(const CudaCall *call)
-{
-    copied(call, plain(call), HOST_TO_DEVICE);
-}
-
-static void copy_unified(const CudaCall *call)
-{
-    copied(call, plain(call), BY_ADDRESS);
-}
-
-// Device memory gets other content: (to, …)
-static void overwrite(const CudaCall *call)
-{
-    copied(call, plain(call), DEVICE_TO_DEVICE);
-}
+// (to, from, bytes, …); of OVERWRITE: (to, value, bytes or elements, …)
+#define COPY(name, direction)                                                                                          \
+    static void name(const CudaCall *call)                                                                             \
+    {                                                                                                                  \
+        copied(call, plain(call), direction);                                                                          \
+    }
+COPY(copy, (UInt)call->words[3])
+COPY(copy_to_device, HOST_TO_DEVICE)
+COPY(copy_unified, BY_ADDRESS)
+COPY(overwrite, DEVICE_TO_DEVICE)
 
 static CopiedBytes rows_of(Addr to, UWord to_pitch, Addr from, UWord from_pitch, UWord width, UWord height)
 {
