@@ -149,6 +149,9 @@ Int host_keep_descriptor(Int fd);
 // The program has called exit(), and most of its handlers have run.
 void host_exit_called(void);
 
+// The program that a process of the machine records, or keeps the recorder of; 0: none.
+Int host_recorded_by(Int pid);
+
 // Programs that this one executes are recorded with this option too.
 void host_inherit_option(const HChar *option);
 

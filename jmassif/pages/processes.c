@@ -56,23 +56,12 @@ static void add_mapping(const Vma *vma)
 
 // ---- finding processes ---------------------------------------------------------------------------------------
 
-// A profiled process runs the same executable, the tool.
-static Bool is_profiled(Int pid)
-{
-    static HChar own[1024];
-    HChar link[32], path[sizeof own];
-    if (!own[0] && jm_read_link("/proc/self/exe", own, sizeof own - 1) <= 0)
-        return False;
-    jm_format(link, sizeof link, "/proc/%d/exe", pid);
-    SSizeT n = jm_read_link(link, path, sizeof path - 1);
-    path[n > 0 ? n : 0] = 0;
-    return jm_text_equal(path, own);
-}
-
 static void add_process(const HChar *name)
 {
-    Int pid = jm_text_is_digit(*name) ? (Int)jm_text_number(name, NULL) : 0;
-    if (pid != 0 && pid != jm_process_id() && n_others < MOST_OTHERS && is_profiled(pid))
+    Int pid = jm_text_is_digit(*name) ? host_recorded_by((Int)jm_text_number(name, NULL)) : 0;
+    if (pid == jm_parent_id())
+        relatives = HAS_OTHERS;
+    if (pid != 0 && pid != jm_process_id() && n_others < MOST_OTHERS)
         others[n_others++] = (Other){pid, 0};
 }
 
@@ -129,8 +118,10 @@ ULong jm_processes_sample(Bool is_due)
 {
     if (!core_start)
         core_start = host_own_memory();
-    if (relatives == UNKNOWN)
-        relatives = is_profiled(jm_parent_id()) ? HAS_OTHERS : ALONE;
+    if (relatives == UNKNOWN) {
+        relatives = ALONE;
+        find_all();
+    }
     n_others = 0;
     const ULong begin = jm_clock_ms();
     const Bool is_cheap = cost_ms * END_DIVISOR <= begin - begun_ms;

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The memory of a job of several processes, compared with the kernel's PSS of the same processes without jmassif."""
 
+import subprocess
 from pathlib import Path
 from typing import List
 
@@ -124,3 +125,15 @@ def test_the_peak_of_a_job_is_the_kernels_sum_of_proportional_shares(name: str, 
     at = job.peak()
     assert at.on("total") == pytest.approx(max(map(int, alone.stdout.split())), rel=0.05)
     assert ledger_of(at).total.bytes + sum(adjustments(at)) == at.on("total")
+
+
+def test_a_process_that_is_not_recorded_is_no_part_of_the_job(tmp_path: Path) -> None:
+    """Though it runs the same interpreter."""
+    program = tmp_path / "program.py"
+    program.write_text(f"{COMMON}\nforks(2, lambda: bytearray(8 << 20))")
+    with subprocess.Popen([str(harness.PYTHON), "-c", "input()"], stdin=subprocess.PIPE) as other:
+        recording = harness.record([harness.PYTHON, program], ["--pages=yes"], {"HOLD": "5"}, status=0)
+        other.communicate(b"\n")
+    profiles = [recording.load(trace) for trace in recording.traces]
+    read = {name[len("pss.") :] for profile in profiles for name in profile.system if name.startswith("pss.")}
+    assert read and read <= {profile.manifest["pid"] for profile in profiles}

@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/kernel.h"
 #include "base/libc.h"
+#include "base/text.h"
 #include "events/snapshot.h"
 #include "host/host.h"
 #include "host/native/thread.h"
@@ -17,12 +18,14 @@
 #include "trace/trace_file.h"
 
 #include <asm/unistd.h>
+#include <fcntl.h>
 #include <linux/prctl.h>
 #include <linux/sched.h>
 #include <linux/signal.h>
 #include <linux/uio.h>
 #include <linux/wait.h>
 
+#define KEEPER_NAME      "jmassif-keeper"
 #define MS_BETWEEN_LOOKS 200
 #define STACK_BYTES      ((SizeT)256 << 10)
 
@@ -62,7 +65,7 @@ static void wait_a_while(void)
 __attribute__((noreturn)) static void keep(void)
 {
     jm_kernel_call(__NR_prctl, PR_SET_PDEATHSIG, SIGUSR1, 0, 0, 0);
-    jm_kernel_call(__NR_prctl, PR_SET_NAME, (UWord) "jmassif", 0, 0, 0);
+    jm_kernel_call(__NR_prctl, PR_SET_NAME, (UWord)KEEPER_NAME, 0, 0, 0);
     const Int own = jm_process_id();
     while (is_wanted(own) && is_kept()) {
         if (!jm_native_lock_soon(own))
@@ -121,6 +124,21 @@ void jm_native_keeper_stop(void)
         jm_kernel_call(__NR_wait4, was, 0, __WALL, 0, 0);
     else
         stack = NULL; // it may be on it
+}
+
+// A recorded process may run any program, and another one that runs the same need not be recorded. Its keeper is its
+// child. /proc/PID/stat begins with "PID (NAME) STATE PARENT", proc(5).
+Int host_recorded_by(Int pid)
+{
+    HChar path[32], text[64] = "";
+    jm_format(path, sizeof path, "/proc/%d/stat", pid);
+    Int file = jm_open(path, O_RDONLY | O_CLOEXEC, 0);
+    if (jm_is_error(file))
+        return 0;
+    jm_read(file, text, sizeof text - 1);
+    jm_close(file);
+    const HChar *name = strstr(text, " (" KEEPER_NAME ") ");
+    return name ? (Int)jm_text_number(name + sizeof KEEPER_NAME + 5, NULL) : 0;
 }
 
 // A child that executes another program soon needs none, nor a trace: it hardly allocates before.

@@ -2,6 +2,8 @@
 //
 // Registers the tool with Valgrind's core, and turns its callbacks into the events of host/events.h.
 
+#include "base/kernel.h"
+#include "base/libc.h"
 #include "base/options.h"
 #include "base/text.h"
 #include "heap/heap.h"
@@ -197,6 +199,15 @@ static void fini(Int exit_code)
 }
 
 void host_update_mappings(void) {}
+
+// A recorded process runs the same executable, the tool.
+Int host_recorded_by(Int pid)
+{
+    HChar link[32], own[1024], path[sizeof own];
+    jm_format(link, sizeof link, "/proc/%d/exe", pid);
+    const SSizeT n = jm_read_link("/proc/self/exe", own, sizeof own);
+    return n > 0 && n == jm_read_link(link, path, sizeof path) && memcmp(path, own, n) == 0 ? pid : 0;
+}
 
 static void pre_clo_init(void)
 {
