@@ -8,6 +8,7 @@ from typing import Callable, Dict, List, NamedTuple, Tuple
 
 from jmassif.attribution.blame import callers
 from jmassif.attribution.names import NO_TENSOR, Names
+from jmassif.attribution.parts import Parts
 from jmassif.model.records import OTHER
 from jmassif.model.run import Profile
 from jmassif.units import printable
@@ -132,6 +133,11 @@ def charges(
 # ---- views ----
 
 
+def parts(profile: Profile, names: Names) -> Parts:
+    """For Names.once."""
+    return Parts(profile)
+
+
 def naming(profile: Profile, names: Names, by: str, is_folded: bool = True) -> Callable[[int], str]:
     """A function from an account to its name in one of view.BY, "stack" excepted; or in "group" or "line".
 
@@ -148,6 +154,7 @@ def naming(profile: Profile, names: Names, by: str, is_folded: bool = True) -> C
         "group": lambda account: profile.group_of.get(accounts.owner(account), OTHER),
         "role": lambda account: profile.role(account) or NO_TENSOR,
         "library": names.library,
+        "part": names.once(parts).name if by == "part" else names.line,
         "line": names.line,
     }
     return table[by] if by != "thread" else thread_naming(profile, is_folded)

@@ -5,7 +5,8 @@ from typing import List, NamedTuple, Sequence
 
 from jmassif.analysis.aggregate import Ledger, Usage, UsageRow, by_name, sum_of
 from jmassif.analysis.summary import Report
-from jmassif.attribution.views import NO_THREAD, Threads, naming
+from jmassif.attribution.parts import NO_PART
+from jmassif.attribution.views import NO_THREAD, Threads, naming, parts
 from jmassif.render.layout import SUM, Column, Line, Lines, Table, heading, paragraph
 from jmassif.render.summary import where_arenas_are
 from jmassif.render.view import View
@@ -96,6 +97,17 @@ def by_role(report: Report, view: View) -> Lines:
     rows = [_Row(*row) for row in report.roles] + [_Row("all tensors", total)]
     title = heading(f"Tensors by role, at {report.moment.name}")
     return title + _table(report.run.sides, len(report.wholes) == 1, rows, total)
+
+
+def by_part(report: Report, view: View) -> Lines:
+    """Empty if the program has neither elements of GStreamer, nodes of ROS nor TensorRT."""
+    if not report.names.once(parts).names:
+        return []
+    rows = by_name(report.profile, report.at.composition, naming(report.profile, report.names, "part"))
+    entries = [_Row(row.name, row.held) for row in rows if row.name != NO_PART]
+    total = sum_of(row.usage for row in entries)
+    title = heading(f"By element, node or phase, at {report.at.name}")
+    return title + _table(report.run.sides, len(report.wholes) == 1, entries, total) if entries else []
 
 
 def by_thread(report: Report, view: View) -> Lines:

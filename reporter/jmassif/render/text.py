@@ -90,6 +90,7 @@ _SECTIONS: Tuple[Tuple[int, Callable[[Report, View], Lines]], ...] = (
     (0, failures.out_of_memory),
     (0, owners.by_owner),
     (1, owners.by_role),
+    (1, owners.by_part),
     (1, owners.by_thread),
     (2, events.held_twice),
     (2, system.mapped),
@@ -111,6 +112,7 @@ _SECTIONS: Tuple[Tuple[int, Callable[[Report, View], Lines]], ...] = (
 
 def _sections(report: Report, view: View) -> Iterator[Section]:
     first: Dict[Callable[..., Lines], bool] = {
+        owners.by_part: view.by == "part",
         owners.by_thread: view.by == "thread",
         system.mapped: view.by == "library",
         system.other_tools: report.overlay is not None,

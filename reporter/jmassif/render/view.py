@@ -7,7 +7,7 @@ from typing import NamedTuple, Optional, Sequence, Tuple
 from jmassif.attribution.views import LINE_VIEWS
 
 
-BY = ("stack", "owner", "library", "kind", "role", "thread") + tuple(LINE_VIEWS)
+BY = ("stack", "owner", "library", "kind", "role", "part", "thread") + tuple(LINE_VIEWS)
 FOLDS = ("internal", "none")
 _BRIEF_ROWS = 4
 
