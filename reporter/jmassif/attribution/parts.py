@@ -1,14 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Parts of a program that is composed of others' code: elements of GStreamer, nodes of ROS, phases of TensorRT.
 
-From the allocation outwards, the first frame that a row of `RULES` matches decides. A row without a part ends the search:
-frames further out are of another part, which has handed its buffer on. A class of which a node was made is a part wherever
-one of its functions runs, as in a callback. Memory of the host and of the device has the same stacks.
+The innermost frame that a row of `RULES` matches decides. Memory of the host and of the device has the same stacks.
+
+- A node's factory names its class, which is a part wherever one of its functions runs, as in a callback.
+- An element's buffers come from functions of GStreamer's, which do not name it. But a streaming thread has the name of the
+  pad that feeds it, "queue0:src", and each push over a pad is a frame: "videoconvertscale (3 after queue0)" is the third
+  element downstream, of the plug-in that has allocated at that place. It takes a trace with threads.
 """
 
 import re
 from array import array
-from typing import Dict, List, NamedTuple, Optional
+from typing import Dict, List, NamedTuple, Optional, Set, Tuple
 
 from jmassif.attribution.names import describe
 from jmassif.model.records import Frame
@@ -16,21 +19,21 @@ from jmassif.model.run import Profile
 from jmassif.units import printable
 
 NO_PART = "(no part)"
-_NODE = "node "
+_PLUGIN, _NODE, _PUSH, _QUERY = "plug-in ", "node ", "push", "query"
 _AT = " at "  # and the caller: one of several engines
 
 
 class Rule(NamedTuple):
-    part: str  # "\\1" is the group of either pattern; "": the search ends
+    part: str  # "\\\\1" is the group of either pattern
     objects: str  # beginnings of the object file's path
     functions: str  # beginnings of the demangled name
 
 
 RULES = (
-    # A plug-in has elements of one sort, whose functions have no names in a stripped file; Jetson's are libgstnv*.
-    Rule(r"GStreamer \1", r".*/gstreamer-1\.0/libgst([^/]+?)\.so", ""),
-    Rule(r"GStreamer \1", r".*/gst-plugins/lib(?:nvds)?gst_?([^/]+?)\.so", ""),  # DeepStream's
-    Rule("", r".*/libgstreamer-1\.0\.so", "gst_pad_(?:push|pull_range|send_event|query|peer_query)"),
+    Rule(_PLUGIN + r"\1", r".*/gstreamer-1\.0/libgst([^/]+?)\.so", ""),  # NVIDIA's are libgstnv*
+    Rule(_PLUGIN + r"\1", r".*/gst-plugins/lib(?:nvds)?gst_?([^/]+?)\.so", ""),  # DeepStream's
+    Rule(_PUSH, r".*/libgstreamer-1\.0\.so", r"gst_pad_push(?:_list|_event)?$"),
+    Rule(_QUERY, r".*/libgstreamer-1\.0\.so", r"gst_pad_(?:peer_)?query|gst_pad_get_allowed_caps$"),  # goes both ways
     Rule(_NODE + r"\1", "", r"(?:.* )?rclcpp_components::NodeFactoryTemplate<([\w:]+)>::create_node_instance"),
     Rule(_NODE + r"\1", "", r"class_loader::.*MetaObject<([\w:]+), nodelet::Nodelet>::create"),  # of ROS 1
     # Inline functions of NvInfer.h: whole names where they are compiled, bare ones where they are inlined and have lines.
@@ -43,7 +46,6 @@ _PATTERNS = [(rule.part, re.compile(rule.objects), re.compile(rule.functions)) f
 
 
 def _part_of(frame: Frame) -> Optional[str]:
-    """The part that a frame names, "" where the search ends; None if no row matches."""
     for part, objects, functions in _PATTERNS:
         path, function = objects.match(frame.object), functions.match(frame.function)
         if path and function:
@@ -51,35 +53,82 @@ def _part_of(frame: Frame) -> Optional[str]:
     return None
 
 
+def _parts_of_frames(profile: Profile) -> Dict[int, str]:
+    found: Dict[int, str] = {}
+    for id_, fields in profile.frames.items():
+        part = _part_of(profile.frame(id_)) if fields[0] in "nim" else None
+        if part:
+            found[id_] = part
+    classes = {part[len(_NODE) :] for part in found.values() if part.startswith(_NODE)}
+    # Also as an argument of a template that calls it: a function of its own may be inlined.
+    of_node = re.compile(rf"(?<![\w:])({'|'.join(map(re.escape, classes))})::")
+    for id_, fields in profile.frames.items() if classes else ():
+        function = of_node.search(profile.strings[fields[1]])
+        if function and id_ not in found:
+            found[id_] = _NODE + function.group(1)
+    return found
+
+
+class _Place(NamedTuple):
+    """Where in a pipeline, or in which part."""
+
+    feeder: str  # the element that feeds the streaming thread; "" in other threads
+    n_pushes: int
+    part: str
+
+
 class Parts:
     """The parts of one run: `names`, and the number of its name by account, -1 if it is of none."""
 
     def __init__(self, profile: Profile) -> None:
-        found: Dict[int, str] = {}
-        for id_, fields in profile.frames.items():
-            part = _part_of(profile.frame(id_)) if fields[0] in "nim" else None
-            if part is not None:
-                found[id_] = part
-        classes = {part[len(_NODE) :] for part in found.values() if part.startswith(_NODE)}
-        # Also as an argument of a template that calls it: a function of its own may be inlined.
-        of_node = re.compile(rf"(?<![\w:])({'|'.join(map(re.escape, classes))})::")
-        for id_, fields in profile.frames.items() if classes else ():
-            function = of_node.search(profile.strings[fields[1]])
-            if function and id_ not in found:
-                found[id_] = _NODE + function.group(1)
-        self.names: List[str] = []
-        numbers = {"": -1}
-        by_node = array("i", [-1])
-        for parent, frame in zip(profile.node_parent[1:], profile.node_frame[1:]) if any(found.values()) else ():
+        found = _parts_of_frames(profile)
+        has_pipeline = any(part in (_PUSH, _QUERY) or part.startswith(_PLUGIN) for part in found.values())
+        places = [_Place("", 0, "")]
+        number_of = {places[0]: 0}
+        by_node = array("I", [0])
+        for parent, frame in zip(profile.node_parent[1:], profile.node_frame[1:]) if found else ():
+            number = by_node[parent]
             part = found.get(frame)
-            if part and part.endswith(_AT) and parent:
-                part += describe(profile.frame(profile.node_frame[parent]))
-            if part is not None and part not in numbers:
-                numbers[part] = len(self.names)
-                self.names.append(part)
-            by_node.append(by_node[parent] if part is None else numbers[part])
-        self.numbers = array("i", (by_node[node] if self.names else -1 for node in profile.accounts.nodes))
+            if part == _PUSH:
+                place = places[number]._replace(n_pushes=places[number].n_pushes + 1, part="")
+            elif part == _QUERY:
+                place = places[0]
+            elif part:
+                if part.endswith(_AT):
+                    part = part + describe(profile.frame(profile.node_frame[parent])) if parent else part[: -len(_AT)]
+                place = places[number]._replace(part=part)
+            elif has_pipeline and not parent and profile.frames[frame][0] == "t":
+                feeder, colon, _ = profile.thread(profile.frames[frame][4]).partition(":")
+                place = _Place(feeder if colon else "", 0, "")
+            else:
+                place = places[number]
+            if place not in number_of:
+                number_of[place] = len(places)
+                places.append(place)
+            by_node.append(number_of[place])
+        self._accounts = array("I", (by_node[node] if found else 0 for node in profile.accounts.nodes))
+        self._names = _names(places)
+        self.has_any = any(name != NO_PART for name in self._names)
 
     def name(self, account: int) -> str:
-        number = self.numbers[account]
-        return NO_PART if number < 0 else printable(self.names[number])
+        return self._names[self._accounts[account]]
+
+
+def _names(places: List[_Place]) -> List[str]:
+    plugins: Dict[Tuple[str, int], Set[str]] = {}
+    for feeder, n_pushes, part in places:
+        if part.startswith(_PLUGIN):
+            plugins.setdefault((feeder, n_pushes), set()).add(part[len(_PLUGIN) :])
+
+    def name(place: _Place) -> str:
+        feeder, n_pushes, part = place
+        if part and not part.startswith(_PLUGIN):
+            return printable(part)
+        if feeder and not n_pushes:
+            return printable(feeder)
+        if n_pushes:
+            known = [part[len(_PLUGIN) :]] if part else sorted(plugins.get((feeder, n_pushes), ()))
+            return printable(f"{' or '.join(known) or 'element'} ({n_pushes} after {feeder or 'a source'})")
+        return printable(part) or NO_PART
+
+    return [name(place) for place in places]

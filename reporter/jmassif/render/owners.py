@@ -101,7 +101,7 @@ def by_role(report: Report, view: View) -> Lines:
 
 def by_part(report: Report, view: View) -> Lines:
     """Empty if the program has neither elements of GStreamer, nodes of ROS nor TensorRT."""
-    if not report.names.once(parts).names:
+    if not report.names.once(parts).has_any:
         return []
     rows = by_name(report.profile, report.at.composition, naming(report.profile, report.names, "part"))
     entries = [_Row(row.name, row.held) for row in rows if row.name != NO_PART]

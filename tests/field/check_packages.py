@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Programs of Debian's packages, by both recorders: what the ledger says against the program's own figures.
+
+`debian` makes the root and starts this. The name keeps these tests out of `make check`: they need a root of 5 GB.
+"""
+
+import functools
+import json
+import os
+import subprocess
+from pathlib import Path
+from typing import Any, Dict, List, NamedTuple, Tuple
+
+import pytest
+
+from jmassif.attribution.names import Names
+from jmassif.attribution.views import naming
+from jmassif.model.records import DEVICE_KINDS
+from jmassif.model.run import Profile
+from jmassif.reader.builder import load_file
+
+ROOT = Path(os.environ["JMASSIF_FIELD_ROOT"])
+SCRIPTS = "/src/tests/field/scripts"
+HOSTS = ("native", "valgrind")
+each_host = pytest.mark.parametrize("host", HOSTS)
+
+
+class Done(NamedTuple):
+    output: str
+    profile: Profile
+
+    @property
+    def said(self) -> Dict[str, Any]:
+        found: Dict[str, Any] = json.loads(self.output.splitlines()[-1])
+        return found
+
+
+def inside(command: List[str]) -> str:
+    """Runs a command in the root, in mounts of its own, and returns what it prints."""
+    mounts = (
+        'mount --bind "$1" "$2/src" && mount -t proc proc "$2/proc" && mount --bind /dev "$2/dev" && '
+        'root=$2 && shift 2 && exec chroot "$root" "$@"'
+    )
+    environment = ["LD_LIBRARY_PATH=/opt/cuda", "PYTHONDONTWRITEBYTECODE=1", "PYTHONWARNINGS=ignore"]
+    done = subprocess.run(
+        ["unshare", "--mount", "bash", "-c", mounts, "-", str(Path(__file__).resolve().parents[2]), str(ROOT)]
+        + ["env", *environment, *command],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        timeout=900,
+    )
+    assert done.returncode == 0, done.stderr.decode(errors="replace")[-4000:]
+    return done.stdout.decode()
+
+
+@functools.lru_cache(maxsize=None)
+def recorded(name: str, host: str, *command: str) -> Done:
+    trace = ROOT / "out" / f"{name}-{host}.jmassif"
+    trace.parent.mkdir(exist_ok=True)
+    if trace.exists():
+        trace.unlink()
+    output = inside(["jmassif", f"--{host}", "--threads=yes", f"--jmassif-out-file=/out/{trace.name}", *command])
+    return Done(output, load_file(str(trace)))
+
+
+def frames_held(profile: Profile, part: str, size: int) -> Tuple[int, int]:
+    """Blocks that hold a buffer of `size` bytes, and their bytes, of a part at the peak."""
+    part_of = naming(profile, Names(profile), "part")
+    rows = [
+        (n_blocks, n_bytes)
+        for account, (n_bytes, n_blocks) in profile.peak_composition("total").items()
+        if part_of(account) == part and n_blocks and n_bytes / n_blocks >= size
+    ]
+    return sum(blocks for blocks, _ in rows), sum(n_bytes for _, n_bytes in rows)
+
+
+@each_host
+@pytest.mark.parametrize(
+    "film,parts",
+    [
+        (
+            "camera",
+            {
+                "camera": "camera",
+                "smaller": "videoconvertscale (1 after frames)",
+                "colours": "videoconvertscale (3 after frames)",
+            },
+        ),
+        ("file", {"decoded": "jpeg (1 after multiqueue0)"}),
+    ],
+)
+def test_an_elements_buffers_are_those_that_it_hands_on(film: str, parts: Dict[str, str], host: str) -> None:
+    done = recorded(film, host, "python3", f"{SCRIPTS}/pipeline.py", film)
+    for element, part in parts.items():
+        n_buffers, size = done.said[element]
+        n_blocks, n_bytes = frames_held(done.profile, part, size)
+        # GStreamer has its description of the memory in the same block.
+        assert n_blocks == n_buffers and 0 <= n_bytes - n_buffers * size < 256 * n_buffers, (element, done.said)
+
+
+@each_host
+def test_arrays_of_numba_belong_to_the_lines_that_ask_for_them(host: str) -> None:
+    script = f"{SCRIPTS}/numba_arrays.py"
+    done = recorded("numba", host, "python3", script)
+    assert done.output == inside(["python3", script])
+    line_of = naming(done.profile, Names(done.profile), "python-line")
+    held: Dict[str, int] = {}
+    owners: Dict[str, int] = {}
+    for account, (n_bytes, _) in done.profile.peak_composition("device").items():
+        if done.profile.accounts.kind(account) in DEVICE_KINDS and n_bytes:
+            line = line_of(account).rpartition(":")[2]
+            held[line] = held.get(line, 0) + n_bytes
+            owner = done.profile.accounts.owner(account)
+            owners[owner] = owners.get(owner, 0) + n_bytes
+    said = done.said["lines"]
+    assert {line: held.get(line) for line in said} == said
+    assert owners["data"] == sum(said.values()) and "app" not in owners
