@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// With -DNODE=Camera, a library with one nodelet of ROS 1: at its start it has START bytes, at each call of its timer STEP
-// bytes of the host, and as many of the device. Without, the program that loads the libraries that its arguments name as
-// LIBRARY=CLASS, and waits until the timers were called.
+// With -DNODE=Camera, a library with one nodelet of ROS 1: at its start it has START bytes, at each call of its timer
+// STEP bytes of the host, and as many of the device. Without, the program that loads the libraries that its arguments
+// name as LIBRARY=CLASS, and waits until the timers were called.
 #include <nodelet/nodelet.h>
 #include <ros/ros.h>
 
@@ -48,8 +48,10 @@ int main(int argc, char **argv)
     std::vector<std::unique_ptr<class_loader::ClassLoader>> libraries;
     nodelet::Loader loader([&](const std::string &type) {
         for (auto &library : libraries)
-            if (library->isClassAvailable<nodelet::Nodelet>(type))
-                return library->createInstance<nodelet::Nodelet>(type);
+            if (library->isClassAvailable<nodelet::Nodelet>(type)) {
+                auto made = library->createInstance<nodelet::Nodelet>(type);
+                return boost::shared_ptr<nodelet::Nodelet>(made.get(), [made](nodelet::Nodelet *) {});
+            }
         return boost::shared_ptr<nodelet::Nodelet>();
     });
     for (int i = 1; i < argc; i++) {

@@ -67,9 +67,7 @@ def test_memory_of_composed_nodes_is_told_apart(level: str, sim: Path) -> None:
 @pytest.mark.parametrize("flags", [["-O0"], ["-O2", "-g"]], ids=" ".join)
 def test_phases_of_an_engine_are_told_apart(flags: "list[str]", sim: Path) -> None:
     cudart = sim / "libcudart.so.12"
-    nvinfer = library(
-        PARTS / "nvinfer.cc", "libnvinfer.so.10", "-O2", "-s", "-fvisibility=hidden", *linked_to(cudart)
-    )
+    nvinfer = library(PARTS / "nvinfer.cc", "libnvinfer.so.10", "-O2", "-s", "-fvisibility=hidden", *linked_to(cudart))
     profile = recorded([compile_c(PARTS / "engines.cc", *flags, *linked_to(nvinfer, cudart))]).profile
     assert {re.sub(r"\(nvinfer1::\w+\*\)", "", part): n for part, n in held(profile, "device").items()} == {
         "TensorRT builder at main (engines.cc:28)": 2 * MIB,

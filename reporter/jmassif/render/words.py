@@ -37,7 +37,7 @@ OWNERS: Dict[str, str] = {
     "npp": "NPP: its libraries and their allocations",
     "nvjpeg": "nvJPEG: its library and buffers",
     "vpi": "VPI: its library and buffers",
-    "multimedia": "buffers of cameras, codecs and GStreamer (NvBufSurface, Argus, V4L2)",
+    "multimedia": "GStreamer; buffers of cameras and codecs (NvBufSurface, Argus, V4L2)",
     "triton": "Triton: its compiler and launchers of its kernels",
     "package": "extension modules of Python packages, and libraries that come with their import",
     "lib": "other libraries: pages of their files, and memory they keep for themselves",

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// A stand-in for TensorRT's header: names and forms of what an application calls. As in the real one, a method is inline and
-// calls a virtual method of an implementation, whose names the library does not export.
+// A stand-in for TensorRT's header: names and forms of what an application calls. As in the real one, a method is
+// inline and calls a virtual method of an implementation, whose names the library does not export.
 #pragma once
 
 #include <cstddef>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// A library with one node, vision::NODE: at its start it has START bytes of the host, at each call of its timer STEP bytes of
-// the host and as many of the device.
+// A library with one node, vision::NODE: at its start it has START bytes of the host, at each call of its timer STEP
+// bytes of the host and as many of the device.
 #include "rclcpp.h"
 
 extern "C" int cudaMalloc(void **, size_t);

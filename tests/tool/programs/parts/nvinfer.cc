@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// The library behind NvInfer.h; built hidden and stripped, so that it exports what the real one does. An engine's weights
-// take as many bytes as its plan, activations half of that, a run's workspace a quarter, a build twice 1 MiB.
+// The library behind NvInfer.h; built hidden and stripped, so that it exports what the real one does. An engine's
+// weights take as many bytes as its plan, activations half of that, a run's workspace a quarter, a build twice 1 MiB.
 #include "NvInfer.h"
 
 #include <cstdlib>

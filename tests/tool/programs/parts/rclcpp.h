@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// A stand-in for rclcpp and rclcpp_components of ROS 2: the names of their classes and functions, the library that each is
-// compiled into (templates: the node's own), and nothing of what they do but calls.
+// A stand-in for rclcpp and rclcpp_components of ROS 2: the names of their classes and functions, the library that each
+// is compiled into (templates: the node's own), and nothing of what they do but calls.
 #pragma once
 
 #include <functional>
