@@ -7,9 +7,10 @@
 import functools
 import json
 import os
+import struct
 import subprocess
 from pathlib import Path
-from typing import Any, Dict, List, NamedTuple, Tuple
+from typing import Any, Dict, List, NamedTuple, Sequence, Tuple
 
 import pytest
 
@@ -35,13 +36,18 @@ class Done(NamedTuple):
         return found
 
 
-def inside(command: List[str]) -> str:
+def inside(command: List[str], variables: Sequence[str] = (), status: int = 0) -> str:
     """Runs a command in the root, in mounts of its own, and returns what it prints."""
     mounts = (
         'mount --bind "$1" "$2/src" && mount -t proc proc "$2/proc" && mount --bind /dev "$2/dev" && '
         'root=$2 && shift 2 && exec chroot "$root" "$@"'
     )
-    environment = ["LD_LIBRARY_PATH=/opt/cuda", "PYTHONDONTWRITEBYTECODE=1", "PYTHONWARNINGS=ignore"]
+    environment = [
+        "LD_LIBRARY_PATH=/opt/cuda:/opt/field",
+        "PYTHONDONTWRITEBYTECODE=1",
+        "PYTHONWARNINGS=ignore",
+        *variables,
+    ]
     done = subprocess.run(
         ["unshare", "--mount", "bash", "-c", mounts, "-", str(Path(__file__).resolve().parents[2]), str(ROOT)]
         + ["env", *environment, *command],
@@ -50,17 +56,21 @@ def inside(command: List[str]) -> str:
         stderr=subprocess.PIPE,
         timeout=900,
     )
-    assert done.returncode == 0, done.stderr.decode(errors="replace")[-4000:]
+    assert done.returncode == status, done.stderr.decode(errors="replace")[-4000:]
     return done.stdout.decode()
 
 
 @functools.lru_cache(maxsize=None)
-def recorded(name: str, host: str, *command: str) -> Done:
+def recorded(
+    name: str, host: str, *command: str, within: Tuple[str, ...] = (), variables: Tuple[str, ...] = (), status: int = 0
+) -> Done:
+    """`within`: what runs the recorder."""
     trace = ROOT / "out" / f"{name}-{host}.jmassif"
     trace.parent.mkdir(exist_ok=True)
     if trace.exists():
         trace.unlink()
-    output = inside(["jmassif", f"--{host}", "--threads=yes", f"--jmassif-out-file=/out/{trace.name}", *command])
+    recorder = ["jmassif", "-q", f"--{host}", "--threads=yes", f"--jmassif-out-file=/out/{trace.name}"]
+    output = inside([*within, *recorder, *command], variables, status)
     return Done(output, load_file(str(trace)))
 
 
@@ -116,3 +126,74 @@ def test_arrays_of_numba_belong_to_the_lines_that_ask_for_them(host: str) -> Non
     said = done.said["lines"]
     assert {line: held.get(line) for line in said} == said
     assert owners["data"] == sum(said.values()) and "app" not in owners
+
+
+# Command, its exit status, and further variables. hashcat finds nothing, as no kernel runs.
+COMPUTING = {
+    "hashcat": (
+        [
+            "hashcat",
+            "--hash-type=0",
+            "--attack-mode=3",
+            "--quiet",
+            "--self-test-disable",
+            "--potfile-disable",
+            "--force",
+        ]
+        + ["--workload-profile=1", "5d41402abc4b2a76b9719d911017c592", "?d?d?d?d"],
+        1,
+        ["HOME=/tmp"],
+    ),
+    "mumax3": (
+        ["mumax3", "-http", "", "-cache", "", "-f", "-o", "/tmp/strip.out", f"{SCRIPTS}/strip.mx3"],
+        0,
+        ["LD_PRELOAD=/opt/field/libcuda.so"],
+    ),
+}
+
+
+@each_host
+@pytest.mark.parametrize("name", list(COMPUTING))
+def test_device_memory_is_what_a_library_below_the_program_counts(name: str, host: str) -> None:
+    command, status, variables = COMPUTING[name]
+    counts = ROOT / "out" / f"{name}.counts"
+    if counts.exists():
+        counts.unlink()
+    variables = [*variables, f"FIELD_COUNTS=/out/{counts.name}"]
+    done = recorded(name, host, *command, variables=tuple(variables), status=status)
+    now, most = struct.unpack("NN", counts.read_bytes())
+    assert done.output == inside(command, variables, status)
+    held = [
+        n_bytes
+        for account, (n_bytes, _) in done.profile.peak_composition("device").items()
+        if done.profile.accounts.kind(account) == "device"
+    ]
+    assert sum(held) == most > 0
+    at_end = done.profile.snapshots[-1].by_kind.get("device", 0)
+    assert at_end == now
+
+
+@each_host
+def test_nodelets_of_one_process_are_told_apart(host: str) -> None:
+    sizes = {"vision::Camera": (3000000, 4000000), "vision::Detector": (5000000, 8000000)}
+    container = [
+        "/opt/field/container",
+        "/opt/field/libcamera.so=vision::Camera",
+        "/opt/field/libdetector.so=vision::Detector",
+    ]
+    done = recorded("nodelets", host, *container, within=(f"{SCRIPTS}/with-master",))
+    part_of = naming(done.profile, Names(done.profile), "part")
+    held: Dict[Tuple[str, str, str], int] = {}
+    for account, (n_bytes, _) in done.profile.peak_composition("total").items():
+        _, kind, owner = done.profile.accounts[account]
+        if n_bytes >= 1000000 and kind in ("heap", "device") and owner != "context":
+            key = part_of(account), kind, owner
+            held[key] = held.get(key, 0) + n_bytes
+    assert held == {
+        key: n_bytes
+        for name, (start, step) in sizes.items()
+        for key, n_bytes in (
+            ((f"node {name}", "heap", "data"), start + step),
+            ((f"node {name}", "device", "data"), step),
+        )
+    }
