@@ -118,7 +118,7 @@ def test_arrays_of_numba_belong_to_the_lines_that_ask_for_them(host: str) -> Non
     held: Dict[str, int] = {}
     owners: Dict[str, int] = {}
     for account, (n_bytes, _) in done.profile.peak_composition("device").items():
-        if done.profile.accounts.kind(account) in DEVICE_KINDS and n_bytes:
+        if done.profile.accounts.kind(account) in (*DEVICE_KINDS, "pinned") and n_bytes:
             line = line_of(account).rpartition(":")[2]
             held[line] = held.get(line, 0) + n_bytes
             owner = done.profile.accounts.owner(account)
@@ -142,7 +142,7 @@ COMPUTING = {
         ]
         + ["--workload-profile=1", "5d41402abc4b2a76b9719d911017c592", "?d?d?d?d"],
         1,
-        ["HOME=/tmp"],
+        ["HOME=/tmp", "XDG_CACHE_HOME=/tmp/hashcat"],
     ),
     "mumax3": (
         ["mumax3", "-http", "", "-cache", "", "-f", "-o", "/tmp/strip.out", f"{SCRIPTS}/strip.mx3"],
