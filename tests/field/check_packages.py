@@ -152,6 +152,11 @@ COMPUTING = {
 }
 
 
+def steady(output: str) -> List[str]:
+    """Without the progress that mumax3 prints now and then."""
+    return [line for line in output.splitlines() if not line.startswith("// Calculating demag kernel")]
+
+
 @each_host
 @pytest.mark.parametrize("name", list(COMPUTING))
 def test_device_memory_is_what_a_library_below_the_program_counts(name: str, host: str) -> None:
@@ -162,7 +167,7 @@ def test_device_memory_is_what_a_library_below_the_program_counts(name: str, hos
     variables = [*variables, f"FIELD_COUNTS=/out/{counts.name}"]
     done = recorded(name, host, *command, variables=tuple(variables), status=status)
     now, most = struct.unpack("NN", counts.read_bytes())
-    assert done.output == inside(command, variables, status)
+    assert steady(done.output) == steady(inside(command, variables, status))
     held = [
         n_bytes
         for account, (n_bytes, _) in done.profile.peak_composition("device").items()

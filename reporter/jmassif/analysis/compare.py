@@ -27,7 +27,7 @@ from jmassif.units import printable
 # Views of memory at a moment; SCOPE is the cost of calls instead.
 SCOPE = "scope"
 TWICE = "held-twice"  # host memory that is in a device copy too, not all of it
-HELD = ("owner", "group", "kind", "role", "thread", "library", "function") + tuple(LINE_VIEWS)
+HELD = ("owner", "group", "kind", "role", "part", "thread", "library", "function") + tuple(LINE_VIEWS)
 VIEWS = HELD + (SCOPE, TWICE)
 
 # Calls nested deeper than any real ones are in the figures of those around them alone.
