@@ -365,3 +365,31 @@ def test_as_many_role_rules_as_there_may_be_leave_those_built_in_what_they_are(n
     profile = recording.profile
     heap = [number for number, account in enumerate(profile.accounts) if account.kind == "heap"]
     assert [profile.role(number) for number in heap] == ["input"]
+
+
+ARRAYS = """
+import ctypes, sys
+runtime = ctypes.CDLL(sys.argv[1])
+def device_array(n):
+    pointer = ctypes.c_void_p()
+    assert runtime.cudaMalloc(ctypes.byref(pointer), ctypes.c_size_t(n)) == 0
+"""
+ASKS = "import numba.cuda.driver\nnumba.cuda.driver.device_array(3 << 20)\n"
+
+
+# A stand-in for numba.cuda: a package of that name; the real one is in tests/field.
+@pytest.mark.parametrize("script,owner", [(ASKS, "data"), (f"{ARRAYS}device_array(3 << 20)\n", "app")])
+def test_device_memory_by_ctypes_is_the_scripts_or_its_packages(
+    script: str, owner: str, tmp_path: Path, sim: Path
+) -> None:
+    package = tmp_path / "site-packages" / "numba" / "cuda"
+    package.mkdir(parents=True)
+    for directory in (package, package.parent):
+        (directory / "__init__.py").write_text("")
+    (package / "driver.py").write_text(ARRAYS)
+    (tmp_path / "script.py").write_text(script)
+    command: List[harness.Argument] = [harness.PYTHON, tmp_path / "script.py", sim / "libcudart.so.12"]
+    profile = record(command, env={"PYTHONPATH": f"{tmp_path}/site-packages"}, status=0).profile
+    held = profile.peak_composition("device")
+    accounts = [profile.accounts[number] for number, (n_bytes, _) in held.items() if n_bytes >= 3 << 20]
+    assert [account.owner for account in accounts if account.kind == "device"] == [owner]
