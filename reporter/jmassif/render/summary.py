@@ -207,7 +207,7 @@ def _cached(report: Report) -> str:
 
 
 def _emptied(hint: Hint, peak: int) -> str:
-    """What emptying the cache does, in a run that did not fail: to the peak first."""
+    """The effect of emptying the cache in a run that did not fail: on the peak first."""
     returned, before = f"{size(hint.bytes)} of cache", f"{size(hint.held_before)} was held before it"
     if not hint.held_before or peak - hint.held_before >= hint.bytes:
         return f"returns {returned}, in empty segments; the peak may stay, since later requests may need it again"
@@ -461,7 +461,7 @@ _FREE_IT = "Free it, or drop what refers to it, once it is no longer used."
 
 
 def findings(report: Report) -> List[Finding]:
-    """What is proven well, else leaks; then at most three, those first that return most, and other programs last."""
+    """Proof that all is well, else leaks; then at most three, those first that return most, and other programs last."""
     found = []
     for hint in report.hints:
         to_do = action(hint, report.run.is_pytorch, report.failure, report.peak.bytes)
