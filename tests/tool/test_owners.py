@@ -173,13 +173,19 @@ def test_a_library_has_an_owner_by_its_name(number: int) -> None:
 # functions, outermost first, each of which calls the next, and the last allocates. Whose is it?
 LOADS = "_ZN16llama_model_base12load_tensorsER18llama_model_loader"  # llama_model_base::load_tensors
 CACHE = "_ZN14llama_kv_cacheC1ERK11llama_model"  # llama_kv_cache::llama_kv_cache
+RESERVE = "_ZN13llama_context13sched_reserveEv"  # llama_context::sched_reserve
 IMAGE = "_ZN2cv10fastMallocEm"  # cv::fastMalloc
 DEVICE = "_ZN2cv3ocl7ContextC1Ev"  # cv::ocl::Context::Context
 TREE = "_ZN7xgboost4tree4growEv"  # xgboost::tree::grow
 CALLS: List[Tuple[List[Tuple[str, str]], str]] = [
     ([("libggml-base.so.0", "ggml_aligned_malloc")], "app"),
     ([("libllama.so.0", LOADS), ("libggml-base.so.0", "ggml_aligned_malloc")], "model"),
-    ([("libllama.so.0", CACHE), ("libggml-base.so.0", "ggml_aligned_malloc")], "framework"),
+    ([("libllama.so.0", CACHE), ("libggml-base.so.0", "ggml_aligned_malloc")], "kv-cache"),
+    ([("libllama.so.0", RESERVE), ("libggml-cuda.so", "ggml_backend_cuda_buffer")], "compute"),
+    ([("libllama.so.0", "llama_decode"), ("libggml-base.so.0", "ggml_aligned_malloc")], "framework"),
+    # A module of Node.js, a function of it that is not exported, and one whose name decides.
+    ([("llama.node", CACHE), ("part.node", "allocated"), ("ggml.node", "ggml_malloc")], "kv-cache"),
+    ([("index.node", "parsed")], "app"),
     ([("libwhisper.so.1", "whisper_model_load"), ("libggml.so.0", "ggml_init")], "model"),
     ([("libopencv_core.so.410", IMAGE)], "data"),
     ([("libopencv_core.so.410", IMAGE), ("libopencv_core.so.411", DEVICE)], "framework"),
