@@ -77,6 +77,7 @@ for name in runtime memory; do
     compile "runtime/$name.c" "runtime_$name.o" "${with_unwind[@]}"
     compile "runtime/$name.c" "static_$name.o" "${with_unwind[@]}" -DRUNTIME_STATIC
 done
+compile runtime/kernels.c runtime_kernels.o "${with_unwind[@]}" # linked by ../torch-cuda and ../field
 runtime=("$objects/runtime_runtime.o" "$objects/runtime_memory.o")
 link_runtime() { # LIBRARY VERSION ARGUMENTS...
     local library=$1 version=$2

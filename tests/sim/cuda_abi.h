@@ -253,6 +253,27 @@ struct cudaDeviceProp12 {
     size_t sharedMemPerBlockOptin;
 };
 
+/* CUDA 13 has dropped clockRate, deviceOverlap, kernelExecTimeoutEnabled and four later ones. */
+struct cudaDeviceProp13 {
+    char name[256];
+    char uuid[16], luid[8];
+    unsigned int luidDeviceNodeMask;
+    size_t totalGlobalMem, sharedMemPerBlock;
+    int regsPerBlock, warpSize;
+    size_t memPitch;
+    int maxThreadsPerBlock, maxThreadsDim[3], maxGridSize[3];
+    size_t totalConstMem;
+    int major, minor;
+    size_t textureAlignment, texturePitchAlignment;
+    int multiProcessorCount, integrated, canMapHostMemory, untold[39];
+    size_t surfaceAlignment;
+    int untold_too[9];
+    int l2CacheSize, persistingL2CacheMaxSize, maxThreadsPerMultiProcessor;
+    int streamPrioritiesSupported, globalL1CacheSupported, localL1CacheSupported;
+    size_t sharedMemPerMultiprocessor;
+    int regsPerMultiprocessor, managedMemory, untold_further[8];
+    size_t sharedMemPerBlockOptin;
+};
 _Static_assert(sizeof(CUmemAllocationProp) == 32, "as in cuda.h");
 _Static_assert(sizeof(CUmemPoolProps) == 88, "as in cuda.h");
 _Static_assert(sizeof(CUDA_EXTERNAL_MEMORY_HANDLE_DESC) == 104, "as in cuda.h");
@@ -269,6 +290,7 @@ CUresult cuDeviceGet(CUdevice *device, int ordinal);
 CUresult cuDeviceGetCount(int *count);
 CUresult cuDeviceGetName(char *name, int length, CUdevice device);
 CUresult cuDeviceGetAttribute(int *value, int attribute, CUdevice device);
+CUresult cuDeviceGetPCIBusId(char *name, int length, CUdevice device);
 CUresult cuDeviceTotalMem(unsigned int *bytes, CUdevice device);
 CUresult cuDeviceTotalMem_v2(size_t *bytes, CUdevice device);
 CUresult cuCtxCreate(CUcontext *context, unsigned int flags, CUdevice device);
@@ -302,6 +324,8 @@ CUresult cuEventCreate(CUevent *event, unsigned int flags);
 CUresult cuEventDestroy(CUevent event);
 CUresult cuEventDestroy_v2(CUevent event);
 CUresult cuEventSynchronize(CUevent event);
+CUresult cuEventRecord(CUevent event, CUstream stream);
+CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned int flags);
 CUresult cuModuleLoad(CUmodule *module, const char *path);
 CUresult cuModuleLoadData(CUmodule *module, const void *image);
 CUresult cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned int n_options, int *options, void **values);
@@ -415,6 +439,9 @@ CUresult cuGraphAddKernelNode_v2(void **node, CUgraph graph, const void **after,
 CUresult cuGraphInstantiateWithFlags(CUgraphExec *executable, CUgraph graph, unsigned long long flags);
 CUresult cuGraphUpload(CUgraphExec executable, CUstream stream);
 CUresult cuGraphLaunch(CUgraphExec executable, CUstream stream);
+CUresult cuGraphExecUpdate_v2(CUgraphExec executable, CUgraph graph, int *result);
+CUresult cuGraphDestroy(CUgraph graph);
+CUresult cuGraphExecDestroy(CUgraphExec executable);
 CUresult cuLinkCreate_v2(unsigned int n_options, int *options, void **values, CUlinkState *link);
 CUresult cuLinkAddData_v2(CUlinkState link, int type, void *data, size_t bytes, const char *name,
                           unsigned int n_options, int *options, void **values);

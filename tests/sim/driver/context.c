@@ -96,6 +96,13 @@ DRIVER_API(cuDeviceGetName, 2000, (char *name, int length, CUdevice device), (na
     return CUDA_SUCCESS;
 }
 
+/* A Nano's, unless JMSIM_COMPUTE has another, such as 87 for an Orin's 8.7. */
+int compute_capability(void)
+{
+    const char *chosen = getenv("JMSIM_COMPUTE");
+    return chosen ? atoi(chosen) : 53;
+}
+
 static int attribute_value(int attribute)
 {
     switch (attribute) {
@@ -106,9 +113,9 @@ static int attribute_value(int attribute)
     case CU_DEVICE_ATTRIBUTE_INTEGRATED:
         return board_integrated();
     case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR:
-        return 5;
+        return compute_capability() / 10;
     case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR:
-        return 3;
+        return compute_capability() % 10;
     case CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING:
     case CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY:
     case CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED:

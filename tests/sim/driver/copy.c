@@ -88,6 +88,25 @@ DRIVER_API(cuMemsetD8, 2000, (CUdeviceptr_v1 to, unsigned char value, unsigned i
     return fill(to, value, bytes);
 }
 
+/* With one address space, the sides need not be told apart; a side in no block is the program's memory. */
+static CUresult any_to_any(uintptr_t to, uintptr_t from, size_t bytes)
+{
+    struct object *context;
+    TRY(context_current(&context));
+    if (map_within(to))
+        TRY(on_device(to, bytes));
+    if (map_within(from))
+        TRY(on_device(from, bytes));
+    if (board_has_contents())
+        memmove((void *)to, (const void *)from, bytes);
+    return CUDA_SUCCESS;
+}
+
+DRIVER_API(cuMemcpy, 4000, (CUdeviceptr to, CUdeviceptr from, size_t bytes), (to, from, bytes))
+{
+    return any_to_any(to, from, bytes);
+}
+
 /* Streams have no work left, so what is to happen later happens now. */
 
 DRIVER_API(cuMemcpyHtoDAsync_v2, 3020, (CUdeviceptr to, const void *from, size_t bytes, CUstream stream),
@@ -116,6 +135,13 @@ DRIVER_API(cuMemsetD8Async, 3020, (CUdeviceptr to, unsigned char value, size_t b
 {
     TRY(stream_check(stream));
     return fill(to, value, bytes);
+}
+
+DRIVER_API(cuMemcpyAsync, 4000, (CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream),
+           (to, from, bytes, stream))
+{
+    TRY(stream_check(stream));
+    return any_to_any(to, from, bytes);
 }
 
 static CUresult fill_with(CUdeviceptr to, const void *value, size_t size, size_t n)

@@ -165,6 +165,7 @@ extern struct object *default_pool;
 CUresult driver_started(void);
 CUresult context_current(struct object **context); /* the usual checks, in the usual order */
 CUresult device_check(CUdevice device);
+int compute_capability(void); /* ten times the major one, and the minor one */
 
 /* resources.c */
 CUresult resource_new(enum kind kind, size_t device_bytes, unsigned heap_blocks, void *handle);

@@ -4,6 +4,7 @@
  * function is the module that it is in: nothing is read of either. */
 #include <string.h>
 
+#include "../unknown.h"
 #include "entry.h"
 
 enum { MAX_THREADS = 1024, ATTRIBUTE_MAX_THREADS = 0 };
@@ -59,6 +60,42 @@ DRIVER_API(cuLaunchKernelEx, 11060, (const void *configuration, CUfunction funct
     (void)parameters, (void)extra;
     TRY(function_check(function));
     return configuration ? code_load((struct object *)function, MODULE_DEVICE_BYTES) : CUDA_ERROR_INVALID_VALUE;
+}
+
+/* Launches as before CUDA 4: parameters are set one by one. */
+
+DRIVER_API(cuFuncSetAttribute, 9000, (CUfunction function, int attribute, int value), (function, attribute, value))
+{
+    (void)attribute, (void)value;
+    return function_check(function);
+}
+
+DRIVER_API(cuFuncSetBlockShape, 2000, (CUfunction function, int x, int y, int z), (function, x, y, z))
+{
+    TRY(function_check(function));
+    return x > 0 && y > 0 && z > 0 && x <= MAX_THREADS ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+DRIVER_API(cuParamSetSize, 2000, (CUfunction function, unsigned int bytes), (function, bytes))
+{
+    (void)bytes;
+    return function_check(function);
+}
+
+DRIVER_API(cuParamSetv, 2000, (CUfunction function, int offset, void *value, unsigned int bytes),
+           (function, offset, value, bytes))
+{
+    (void)bytes;
+    TRY(function_check(function));
+    return offset >= 0 && value ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+DRIVER_API(cuLaunchGridAsync, 2000, (CUfunction function, int width, int height, CUstream stream),
+           (function, width, height, stream))
+{
+    if (width < 1 || height < 1)
+        return CUDA_ERROR_INVALID_VALUE;
+    return do_cuLaunchKernel(function, (unsigned int)width, (unsigned int)height, 1, 1, 1, 1, 0, stream, NULL, NULL);
 }
 
 /* A library's kernel, and its module, are the library. */
@@ -140,6 +177,37 @@ DRIVER_API(cuGraphLaunch, 10000, (CUgraphExec executable, CUstream stream), (exe
     return do_cuGraphUpload(executable, stream);
 }
 
+/* Both are no more than their kernel. */
+DRIVER_API(cuGraphExecUpdate_v2, 12000, (CUgraphExec executable, CUgraph graph, int *outcome),
+           (executable, graph, outcome))
+{
+    struct object *to = object_check(executable, GRAPH), *from = object_check(graph, GRAPH);
+    if (!to || !from || !outcome)
+        return CUDA_ERROR_INVALID_VALUE;
+    to->u.in_graph.module = from->u.in_graph.module;
+    *outcome = 0; /* CU_GRAPH_EXEC_UPDATE_SUCCESS */
+    return CUDA_SUCCESS;
+}
+
+static CUresult graph_free(const void *handle)
+{
+    struct object *graph = object_check(handle, GRAPH);
+    if (!graph)
+        return CUDA_ERROR_INVALID_VALUE;
+    resource_end(graph);
+    return CUDA_SUCCESS;
+}
+
+DRIVER_API(cuGraphDestroy, 10000, (CUgraph graph), (graph))
+{
+    return graph_free(graph);
+}
+
+DRIVER_API(cuGraphExecDestroy, 10000, (CUgraphExec executable), (executable))
+{
+    return graph_free(executable);
+}
+
 DRIVER_API(cuOccupancyMaxPotentialBlockSize, 6050,
            (int *n_blocks, int *block_size, CUfunction function, size_t (*shared_bytes_for)(int), size_t shared_bytes,
             int limit),
@@ -200,6 +268,17 @@ DRIVER_API(cuStreamQuery, 2000, (CUstream stream), (stream))
     return stream_check(stream);
 }
 
+DRIVER_API(cuStreamGetCtx, 9020, (CUstream stream, CUcontext *context), (stream, context))
+{
+    struct object *current;
+    TRY(stream_check(stream));
+    TRY(context_current(&current));
+    if (!context)
+        return CUDA_ERROR_INVALID_VALUE;
+    *context = (CUcontext)current;
+    return CUDA_SUCCESS;
+}
+
 DRIVER_API(cuStreamWaitEvent, 3020, (CUstream stream, CUevent event, unsigned int flags), (stream, event, flags))
 {
     (void)flags;
@@ -237,13 +316,23 @@ DRIVER_API(cuDeviceGetUuid, 9020, (unsigned char uuid[16], CUdevice device), (uu
     return CUDA_SUCCESS;
 }
 
+DRIVER_API(cuDeviceGetPCIBusId, 4010, (char *name, int length, CUdevice device), (name, length, device))
+{
+    static const char NAME[] = "0000:01:00.0";
+    TRY(device_check(device));
+    if (!name || length < (int)sizeof NAME)
+        return CUDA_ERROR_INVALID_VALUE;
+    memcpy(name, NAME, sizeof NAME);
+    return CUDA_SUCCESS;
+}
+
 DRIVER_API(cuDeviceComputeCapability, 2000, (int *major, int *minor, CUdevice device), (major, minor, device))
 {
     TRY(device_check(device));
     if (!major || !minor)
         return CUDA_ERROR_INVALID_VALUE;
-    *major = 5;
-    *minor = 3;
+    *major = compute_capability() / 10;
+    *minor = compute_capability() % 10;
     return CUDA_SUCCESS;
 }
 
@@ -284,6 +373,7 @@ DRIVER_API(cuDevicePrimaryCtxSetFlags, 7000, (CUdevice device, unsigned int flag
     EXPORT CUresult name(void);                                                                                        \
     EXPORT CUresult name(void)                                                                                         \
     {                                                                                                                  \
+        unknown_count(#name);                                                                                          \
         return CUDA_ERROR_NOT_SUPPORTED;                                                                               \
     }
 #include "not_supported.def"

@@ -212,13 +212,8 @@ RUNTIME_API cudaError_t cudaDeviceGetAttribute(int *value, int attribute, int de
     return runtime_leave(driver.cuDeviceGetAttribute(value, attribute, device));
 }
 
-/* Fills only what the releases before CUDA 13 have in common. */
-RUNTIME_API cudaError_t cudaGetDeviceProperties(void *properties, int device)
+static void fill_head(struct cudaDevicePropHead *head, int device)
 {
-    struct cudaDevicePropHead *head = properties;
-    TRY_LEAVE(check_device(device));
-    if (!head)
-        return runtime_leave(CUDA_ERROR_INVALID_VALUE);
     memset(head, 0, offsetof(struct cudaDevicePropHead, canMapHostMemory) + sizeof(int));
     driver.cuDeviceGetName(head->name, sizeof head->name, device);
     driver.cuDeviceTotalMem_v2(&head->totalGlobalMem, device);
@@ -234,24 +229,62 @@ RUNTIME_API cudaError_t cudaGetDeviceProperties(void *properties, int device)
     head->maxGridSize[0] = INT32_MAX;
     head->maxGridSize[1] = head->maxGridSize[2] = UINT16_MAX;
     head->canMapHostMemory = 1;
-    return CUDA_SUCCESS;
 }
 
 /* CUDA 12's. */
-RUNTIME_API cudaError_t cudaGetDeviceProperties_v2(void *properties, int device)
+static void fill_properties_12(struct cudaDeviceProp12 *all, int device)
 {
-    struct cudaDeviceProp12 *all = properties;
-    if (all)
-        memset(all, 0, sizeof *all);
-    cudaError_t error = cudaGetDeviceProperties(all, device);
-    if (error != CUDA_SUCCESS)
-        return error;
+    memset(all, 0, sizeof *all);
+    fill_head(&all->head, device);
     all->l2CacheSize = 512 << 10;
     all->maxThreadsPerMultiProcessor = 2048;
     all->sharedMemPerMultiprocessor = KIB(64);
     all->regsPerMultiprocessor = 64 << 10;
     all->managedMemory = 1;
     all->sharedMemPerBlockOptin = KIB(48);
+}
+
+static void fill_properties_13(struct cudaDeviceProp13 *all, const struct cudaDeviceProp12 *from)
+{
+    memset(all, 0, sizeof *all);
+    memcpy(all, &from->head, offsetof(struct cudaDevicePropHead, clockRate)); /* the same up to there */
+    all->totalConstMem = from->head.totalConstMem;
+    all->major = from->head.major;
+    all->minor = from->head.minor;
+    all->multiProcessorCount = from->head.multiProcessorCount;
+    all->integrated = from->head.integrated;
+    all->canMapHostMemory = from->head.canMapHostMemory;
+    all->l2CacheSize = from->l2CacheSize;
+    all->maxThreadsPerMultiProcessor = from->maxThreadsPerMultiProcessor;
+    all->sharedMemPerMultiprocessor = from->sharedMemPerMultiprocessor;
+    all->regsPerMultiprocessor = from->regsPerMultiprocessor;
+    all->managedMemory = from->managedMemory;
+    all->sharedMemPerBlockOptin = from->sharedMemPerBlockOptin;
+}
+
+/* Fills only what the releases before CUDA 13 have in common, and the form of 13 in its runtime. */
+RUNTIME_API cudaError_t cudaGetDeviceProperties(void *properties, int device)
+{
+    struct cudaDevicePropHead *head = properties;
+    TRY_LEAVE(check_device(device));
+    if (!head)
+        return runtime_leave(CUDA_ERROR_INVALID_VALUE);
+    if (runtime_version >= 13000) {
+        struct cudaDeviceProp12 all;
+        fill_properties_12(&all, device);
+        fill_properties_13(properties, &all);
+        return CUDA_SUCCESS;
+    }
+    fill_head(head, device);
+    return CUDA_SUCCESS;
+}
+
+RUNTIME_API cudaError_t cudaGetDeviceProperties_v2(void *properties, int device)
+{
+    TRY_LEAVE(check_device(device));
+    if (!properties)
+        return runtime_leave(CUDA_ERROR_INVALID_VALUE);
+    fill_properties_12(properties, device);
     return CUDA_SUCCESS;
 }
 

@@ -72,6 +72,16 @@
     X(cuMemsetD8_v2)                                                                                                   \
     X(cuPointerGetAttribute)                                                                                           \
     X(cuModuleLoadData)                                                                                                \
+    X(cuDeviceGetPCIBusId)                                                                                             \
+    X(cuEventRecord)                                                                                                   \
+    X(cuStreamWaitEvent)                                                                                               \
+    X(cuGraphCreate)                                                                                                   \
+    X(cuGraphAddKernelNode_v2)                                                                                         \
+    X(cuGraphInstantiateWithFlags)                                                                                     \
+    X(cuGraphExecUpdate_v2)                                                                                            \
+    X(cuGraphLaunch)                                                                                                   \
+    X(cuGraphDestroy)                                                                                                  \
+    X(cuGraphExecDestroy)                                                                                              \
     X(cuGetErrorString)                                                                                                \
     X(cuGetErrorName)
 
