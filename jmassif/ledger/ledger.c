@@ -162,9 +162,11 @@ static inline ULong cached_of(PeakId p, const Totals *t)
 
 _Static_assert(KIND_HEAP == 0 && KIND_HEAP_OVERHEAD == 1, "one comparison tells");
 
+// Slack is there within a call that has committed memory for a block and has not made it yet.
 static inline Bool is_cache(const Account *a)
 {
-    return a->owner == JM_OWNER_CACHE && (a->side == SIDE_DEVICE || a->kind == KIND_PINNED);
+    return (a->owner == JM_OWNER_CACHE && (a->side == SIDE_DEVICE || a->kind == KIND_PINNED)) ||
+           (a->owner == JM_OWNER_SLACK && a->kind == KIND_DRIVER);
 }
 
 AccountId jm_ledger_open(UInt node, Kind kind, OwnerId owner)
@@ -341,7 +343,8 @@ static inline __attribute__((always_inline)) void apply(const Leg *legs, UInt n)
     }
     if (change.side[SIDE_DEVICE] && !has_device)
         part_peaks();
-    for (UInt i = 0; n_rising && i < n_kept; i++) {
+    const Bool is_count = n == 1 && !legs[0].more.live_bytes; // a block whose bytes are there already
+    for (UInt i = 0; n_rising && !is_count && i < n_kept; i++) {
         const Long bytes = of_peak(kept[i], &change);
         if (bytes < 0 || (bytes == 0 && (Long)cached_of(kept[i], &change) >= 0))
             close_peak(kept[i]);

@@ -4,8 +4,8 @@
 // the sums of the accounts. Sizes are in bytes.
 //
 // A peak is the moment of the largest total; of several such moments, the one with the least in caches (device or
-// pinned bytes that a caching allocator keeps), and of these the first. A caching allocator's reserve stands at its
-// maximum for most of a run, so the total alone does not choose a useful moment.
+// pinned bytes that a caching allocator keeps, the driver's slack), and of these the first. A caching allocator's
+// reserve stands at its maximum for most of a run, so the total alone does not choose a useful moment.
 //
 // Peaks are exact and cost O(1) per event. A peak *rises* while events make each new moment a peak; its composition is
 // then what the accounts hold. From the first event that does not raise it, each account saves its value before its

@@ -153,6 +153,30 @@ def test_nvmap_that_has_no_memory_left_is_told(sim: Path) -> None:
     assert "take" in programs.functions(recording.profile, recording.profile.accounts[event.account].node)
 
 
+TAKES_ONE_BLOCK = r"""
+int cudaMalloc(void **pointer, unsigned long bytes), cudaFree(void *pointer);
+int main(void)
+{
+    void *block;
+    return cudaMalloc(&block, 5 << 20) || cudaFree(block);
+}
+"""
+
+
+def test_a_peak_has_the_last_block_and_not_what_was_committed_for_it(sim: Path) -> None:
+    """The total is the same from the commit on, which is within the call."""
+    board.require_board(sim)
+    program = harness.compile_c(TAKES_ONE_BLOCK, "-w", str(sim / "libcudart.so.12"), f"-Wl,-rpath,{sim}")
+    recording = harness.record([program], launcher=board.launcher(sim, "r36"))
+    profile = recording.profile
+    blocks = [
+        held
+        for account, held in profile.peak_composition("device").items()
+        if profile.accounts[account].kind == "device"
+    ]
+    assert blocks == [(5 << 20, 1)]
+
+
 # ---- ioctls that nobody knows ----------------------------------------------------------------
 
 CALLS_WHAT_IS_NEW = r"""
