@@ -138,6 +138,19 @@ def test_graphs_are_named(build: Build, host: str) -> None:
     assert found == {("driver", "module")}
 
 
+@each
+def test_host_memory_that_llama_registers_is_known(host: str) -> None:
+    needs(BUILDS[0].module)
+    program = ("python3", "/src/tests/field/register.py", BUILDS[0].module)
+    made = recorded(host, program, JMSIM_COMPUTE=BUILDS[0].compute)
+    assert made.ran.out == alone(program, JMSIM_COMPUTE=BUILDS[0].compute).out == "registered\n"
+    profile = made.profile
+    (copy,) = profile.copies.values()
+    registering = profile.stack(profile.accounts[copy.pinned_by].node)
+    assert copy.bytes == 8 << 20
+    assert "ggml_backend_cuda_register_host_buffer" in {profile.frame(frame).function for frame in registering}
+
+
 @each_build
 @each
 def test_the_ledger_is_what_the_boards_kernel_has_committed(build: Build, host: str) -> None:

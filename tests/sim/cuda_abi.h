@@ -340,6 +340,7 @@ CUresult cuGetErrorString(CUresult error, const char **text);
 CUresult cuGetErrorName(CUresult error, const char **text);
 CUresult cuGetProcAddress(const char *symbol, void **function, int version, uint64_t flags);
 CUresult cuGetProcAddress_v2(const char *symbol, void **function, int version, uint64_t flags, int *status);
+CUresult cuGetExportTable(const void **table, const void *id);
 
 /* Driver: memory. */
 CUresult cuMemGetInfo(unsigned int *free, unsigned int *total);

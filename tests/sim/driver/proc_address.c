@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../unknown.h"
 #include "entry.h"
 
 extern struct entry __start_jmsim_entries[] __attribute__((visibility("hidden")));
@@ -79,6 +80,14 @@ DRIVER_API(cuGetProcAddress, 11030, (const char *symbol, void **function, int ve
 {
     TRY(do_cuGetProcAddress_v2(symbol, function, version, flags, NULL));
     return *function ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
+}
+
+/* Tables of functions that no header documents. NVIDIA's own runtime needs them. */
+DRIVER_API(cuGetExportTable, 3000, (const void **table, const void *id), (table, id))
+{
+    (void)table, (void)id;
+    unknown_count("cuGetExportTable");
+    return CUDA_ERROR_NOT_SUPPORTED;
 }
 
 /* Errors. */
