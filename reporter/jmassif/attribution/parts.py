@@ -43,8 +43,10 @@ RULES = (
     Rule(f"TensorRT builder{_AT}", "", r"(?:nvinfer1::IBuilder::)?(?:buildSerializedNetwork|buildEngineWithConfig)\b"),
 )
 # A trace without any of these words has no part: looking for them is a hundred times as fast as trying each frame.
-_WORDS = ("/gstreamer-1.0/", "gst_pad_push", "/gst-plugins/", "NodeFactoryTemplate<", "nodelet::Nodelet>")
-_WORDS += ("deserializeCudaEngine", "createExecutionContext", "buildSerializedNetwork", "buildEngineWithConfig")
+_WORDS = [
+    *("/gstreamer-1.0/", "gst_pad_push", "/gst-plugins/", "NodeFactoryTemplate<", "nodelet::Nodelet>"),
+    *("deserializeCudaEngine", "createExecutionContext", "buildSerializedNetwork", "buildEngineWithConfig"),
+]
 _PATTERNS = [(rule.part, re.compile(rule.objects), re.compile(rule.functions)) for rule in RULES]
 
 
