@@ -48,6 +48,14 @@ def test_the_variable_that_keeps_them_is_named_with_type_and_number(how: str) ->
     assert named == Keeper(N, others, *KEPT[how], named.label) and named.label.startswith("keepers.py:")
 
 
+def test_they_are_named_where_sigint_is_ignored() -> None:
+    """As in what a script runs in the background: an interpreter then resets no signal as it begins to end."""
+    command = [INTERPRETER, "-S", SCRIPTS / "keepers.py", "list"]
+    recording = recorded(command, ["--time-unit=B"], launcher=["sh", "-c", 'trap "" INT; exec "$@"', "-"])
+    (named,) = keepers(recording.profile, Names(recording.profile))
+    assert (named.objects, named.variable) == (N, "history")
+
+
 def test_the_report_says_it_in_a_sentence() -> None:
     text = " ".join(print_report(run("dict").trace).stdout.split())
     assert f" {N:,} `Record` objects kept by the dict `cache`, at keepers.py:" in text

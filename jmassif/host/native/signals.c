@@ -17,6 +17,7 @@
 
 #include <asm/unistd.h>
 #include <errno.h>
+#include <semaphore.h>
 #include <signal.h>
 #include <ucontext.h>
 
@@ -103,6 +104,10 @@ void jm_native_signals_let_go(NativeThread *t)
 
 // ---- hooks ---------------------------------------------------------------------------------------------------
 
+// SIGINT is ignored, as in a script's background jobs. An interpreter that calls Py_FinalizeEx itself then resets no
+// signal before it frees anything, but it flushes its streams, which releases a lock.
+static Bool ignores_interrupt;
+
 static void look_for_end(void *job)
 {
     (void)job;
@@ -133,6 +138,8 @@ NATIVE_EXPORT Int sigaction(Int number, const struct sigaction *action, struct s
                          __ATOMIC_RELAXED);
     }
     Int result = original()(number, is_covered ? &covered : action, before);
+    if (action && number == SIGINT && result == 0)
+        ignores_interrupt = action->sa_handler == SIG_IGN;
     if (result != 0) {
         __atomic_store_n(entry, was, __ATOMIC_RELAXED);
     } else if (before && before->sa_sigaction == handle) {
@@ -156,14 +163,26 @@ void (*signal(Int number, void (*handler)(Int)))(Int)
         return before;
     if ((UWord)before == (UWord)handle)
         before = (void (*)(Int))(__atomic_load_n(&handlers[number], __ATOMIC_RELAXED) & ~WANTS_INFO);
+    ignores_interrupt = number == SIGINT ? handler == SIG_IGN : ignores_interrupt;
     if (handler != SIG_IGN && original()(number, NULL, &now) == 0)
         sigaction(number, &now, NULL);
     return before;
 }
 
+NATIVE_EXPORT Int sem_post(sem_t *semaphore)
+{
+    static Int (*original_post)(sem_t *);
+    if (UNLIKELY(!original_post))
+        *(Addr *)&original_post = jm_native_next("sem_post");
+    if (UNLIKELY(ignores_interrupt))
+        NATIVE_RECORD(look_for_end, NULL);
+    return original_post(semaphore);
+}
+
 void jm_native_watch_signals(void)
 {
     struct sigaction now;
+    ignores_interrupt = original()(SIGINT, NULL, &now) == 0 && now.sa_handler == SIG_IGN;
     for (Int number = 1; number < KERNEL_SIGNALS; number++)
         if ((FATAL & BIT(number)) && original()(number, NULL, &now) == 0 && now.sa_handler == SIG_DFL)
             sigaction(number, &now, NULL);
