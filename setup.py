@@ -62,7 +62,10 @@ setup(
     license="GPL-2.0-or-later",
     license_files=["COPYING", "COPYING.BSD"],
     python_requires=">=3.6",
-    extras_require={"fleet": ["sqlalchemy>=1.4", "pandas>=1.1", "scipy>=1.7"]},
+    extras_require={
+        "fleet": ["sqlalchemy>=1.4", "pandas>=1.1", "scipy>=1.7"],
+        "fleet-cluster": ["distributed>=2022.12"],
+    },
     package_dir={"": "reporter"},
     packages=[path.replace(os.sep, ".") for path in packages],
     package_data={"jmassif": sorted(other_files)},

@@ -2,6 +2,7 @@
 """packaging/bundle and packaging/deb with sources that are built in no time: what is checked first, and what a failure leaves."""
 
 import platform
+import re
 import shutil
 from pathlib import Path
 from typing import Sequence
@@ -88,8 +89,14 @@ def archives(sources: Path) -> Sequence[Path]:
 def test_a_bundle_and_a_package_are_made_and_each_step_is_shown(sources: Path) -> None:
     done = make(sources, "deb")
     assert done.returncode == 0, done.stderr
-    assert [path.suffix for path in archives(sources)] == [".xz", ".deb"]
-    assert done.stdout.split() == [str(path) for path in archives(sources)]
+    assert [path.suffix for path in archives(sources)] == [".xz", ".deb", ".deb"]
+    assert sorted(done.stdout.split()) == [str(path) for path in archives(sources)]
+    fleet = archives(sources)[1]
+    said = run(["dpkg-deb", "-f", fleet]).stdout
+    assert "Package: jmassif-fleet\n" in said and "Architecture: all\n" in said
+    needs = re.search(r"^Depends: jmassif \(= [^)]+\), (.*)\nRecommends: (.*)$", said, re.MULTILINE)
+    assert needs and needs.group(1).split(", ")[1:] == ["python3-sqlalchemy", "python3-pandas", "python3-scipy"]
+    assert needs.group(2).split(", ") == ["python3-distributed", "python3-psycopg2"]
     steps = done.stderr.splitlines()
     assert steps[0] == f"core for {PROCESSOR}" and f"building recorder and reporter for {PROCESSOR}" in steps[1]
 

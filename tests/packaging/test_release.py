@@ -70,7 +70,7 @@ def test_a_release_is_complete_and_its_checksums_are_right(release: Path) -> Non
     names = {path.name for path in release.iterdir()}
     core = re.findall(r"^archive=(.*)$", (ROOT / "packaging/valgrind/source").read_text(), re.MULTILINE)[0]
     always = {f"jmassif-{VERSION}.tar.gz", f"jmassif-{VERSION}.NEWS", core}
-    always |= {"install.sh", "Dockerfile", "test.sh"}
+    always |= {"install.sh", "Dockerfile", "test.sh", f"jmassif-fleet_{VERSION}_all.deb"}
     bundles = {name for name in names if re.fullmatch(rf"jmassif-{VERSION}-(x86_64|aarch64)\.tar\.xz", name)}
     packages = {name for name in names if re.fullmatch(rf"jmassif_{VERSION}_(amd64|arm64)\.deb", name)}
     wheels = {name for name in names if re.fullmatch(rf"jmassif-{VERSION}-py3-none-linux_(x86_64|aarch64)\.whl", name)}
@@ -118,7 +118,7 @@ def test_packages_hold_what_the_bundles_do_and_have_no_file_of_the_distributions
     theirs = set()
     if run(["dpkg-query", "-W", "valgrind"]).returncode == 0:
         theirs = {line.lstrip("/") for line in check_run(["dpkg-query", "-L", "valgrind"]).splitlines()}
-    for package in release.glob("*.deb"):
+    for package in release.glob("jmassif_*.deb"):
         listing = check_run(["dpkg-deb", "-c", package]).splitlines()
         files = {line.split()[5][2:] for line in listing if not line.startswith("d")}
         assert not files & theirs
