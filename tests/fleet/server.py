@@ -19,8 +19,8 @@ class Server:
         found = sorted(glob.glob("/usr/lib/postgresql/*/bin/initdb"))
         if not found:
             pytest.skip("PostgreSQL is not installed (postgresql)")
-        if find_spec("psycopg") is None:
-            pytest.skip("psycopg 3 is not installed (python3-psycopg)")
+        if find_spec("psycopg2") is None:
+            pytest.skip("psycopg2 is not installed (python3-psycopg2)")
         self._programs = Path(found[-1]).parent
         # A socket's path is short.
         self.directory = Path(tempfile.mkdtemp(prefix="jmassif-pg-", dir="/tmp"))
@@ -35,9 +35,12 @@ class Server:
         self._n = 0
         data = self.directory / "data"
         self._run("initdb", "-D", str(data), "-A", "trust", "-U", "tester", "-E", "UTF8", "--no-sync", "--locale=C")
+        self.start()
+
+    def start(self) -> None:
         options = f"-c listen_addresses='' -c unix_socket_directories='{self.directory}' -c shared_buffers=64MB"
-        log = str(self.directory / "log")
-        self._run("pg_ctl", "-D", str(data), "-l", log, "-o", options, "-w", "-t", "120", "start")
+        data, log = str(self.directory / "data"), str(self.directory / "log")
+        self._run("pg_ctl", "-D", data, "-l", log, "-o", options, "-w", "-t", "120", "start")
 
     def _run(self, program: str, *arguments: str) -> None:
         done = subprocess.run(
@@ -57,6 +60,9 @@ class Server:
         self._run("createdb", "-h", str(self.directory), "-U", "tester", name)
         return f"postgresql:///{name}?host={self.directory}&user=tester"
 
+    def halt(self) -> None:
+        self._run("pg_ctl", "-D", str(self.directory / "data"), "-m", "immediate", "-w", "-t", "120", "stop")
+
     def stop(self) -> None:
-        self._run("pg_ctl", "-D", str(self.directory / "data"), "-m", "immediate", "-w", "stop")
+        self.halt()
         shutil.rmtree(str(self.directory), ignore_errors=True)

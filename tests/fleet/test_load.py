@@ -16,7 +16,7 @@ import pytest
 pytest.importorskip("sqlalchemy")
 from sqlalchemy import func, select
 
-from jmassif.fleet import FleetError, load
+from jmassif.fleet import FleetError, load, reduce
 from jmassif.fleet.database import FIGURE, PART, RUN, SETUP, opened
 from jmassif.reader.tokens import TraceError
 from tests.fleet.conftest import MadeFleet, jm_fleet
@@ -288,19 +288,19 @@ def test_a_database_of_another_version_is_told_by_it(tmp_path: Path) -> None:
     assert "has tables of version 99" in refused("runs", path)
 
 
-def test_without_psycopg_postgresql_is_refused_with_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "psycopg", None)  # type: ignore[misc]
+def test_without_psycopg2_postgresql_is_refused_with_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "psycopg2", None)  # type: ignore[misc]
     message = refused("runs", "postgresql://user:secret@nowhere/fleet")
-    assert "install python3-psycopg" in message and "secret" not in message
+    assert "install python3-psycopg2" in message and "secret" not in message
 
 
 def test_a_server_that_is_not_there_is_one_line(tmp_path: Path) -> None:
-    pytest.importorskip("psycopg")
+    pytest.importorskip("psycopg2")
     assert str(tmp_path) in refused("runs", f"postgresql:///fleet?host={tmp_path}")
 
 
-def test_sqlite_needs_no_psycopg(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "psycopg", None)  # type: ignore[misc]
+def test_sqlite_needs_no_psycopg2(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "psycopg2", None)  # type: ignore[misc]
     (tmp_path / "t").write_bytes(a_trace())
     assert jmassif("fleet", "load", tmp_path / "f.db", tmp_path / "t").status == 0
 
@@ -309,14 +309,14 @@ def test_a_reader_that_dies_costs_its_trace_alone(tmp_path: Path, monkeypatch: p
     """As the kernel kills the one that takes too much memory."""
     for name in "abcde":
         (tmp_path / name).write_bytes(a_trace(pid=ord(name)))
-    load_file = load.load_file
+    load_file = reduce.load_file
 
     def mortal(path: str, has_lines: bool = True) -> Any:
         if path.endswith(("b", "d")):
             os.kill(os.getpid(), signal.SIGKILL)
         return load_file(path)
 
-    monkeypatch.setattr(load, "load_file", mortal)
+    monkeypatch.setattr(reduce, "load_file", mortal)
     done = jmassif("fleet", "load", "--jobs=2", tmp_path / "f.db", *(tmp_path / name for name in "abcde"))
     assert done.status == 1 and n_runs(str(tmp_path / "f.db")) == 3, done.err
     assert "/b: the process that read it was killed" in done.err and "2 refused" in done.err
@@ -329,12 +329,12 @@ def test_few_records_wait_for_a_slow_database(tmp_path: Path, monkeypatch: pytes
         (tmp_path / path).touch()
         raise TraceError("none")
 
-    monkeypatch.setattr(load, "load_file", quick)
-    records = load.read_all(list(map(str, range(500))), 2)
+    monkeypatch.setattr(reduce, "load_file", quick)
+    records = load.read_all(map(str, range(500)), load.processes(2))
     next(records)
     time.sleep(0.3)
     assert 1 <= len(os.listdir(str(tmp_path))) < 50
-    assert list(records) == ["none"] * 499
+    assert list(records) == [reduce.Refused("none")] * 499
     assert len(os.listdir(str(tmp_path))) == 500
 
 

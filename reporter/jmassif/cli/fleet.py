@@ -4,7 +4,8 @@
 import argparse
 import os
 import time
-from typing import Any, Dict, List, Tuple
+from contextlib import ExitStack
+from typing import Any, Callable, Dict, Iterator, List, Tuple
 
 from jmassif.cli import common
 from jmassif.cli.common import Parser, Problem
@@ -34,6 +35,10 @@ def build_parser(prog: str) -> Parser:
         action.add_argument("database", metavar="DB", help="a file, for SQLite, or postgresql://HOST/NAME")
         return action.add_argument
 
+    def add_jobs(option: Any) -> None:
+        jobs = number(1, 1000, is_whole=True)
+        option("--jobs", type=jobs, metavar="N", help="processes that read traces [one a processor]")
+
     def add_choice_and_output(option: Any, *formats: str) -> None:
         where = "only runs with a KEY that matches (!=: does not match) the PATTERN; all conditions must hold"
         option("--where", action="append", default=[], metavar="KEY=PATTERN", help=where)
@@ -43,8 +48,18 @@ def build_parser(prog: str) -> Parser:
 
     option = add("load", "add runs from traces, and from directories of traces")
     option("traces", metavar="TRACE", nargs="+", help="a trace, or a directory to search for traces")
-    jobs = number(1, 1000, is_whole=True)
-    option("--jobs", type=jobs, metavar="N", help="processes that read traces [one a processor]")
+    add_jobs(option)
+    option(
+        "--on", type=non_empty, metavar="ADDRESS", help="let a Dask cluster read them: its scheduler, tcp://HOST:8786"
+    )
+
+    option = add("watch", "load traces as they arrive, until SIGTERM")
+    option("traces", metavar="DIR", nargs="+", help="a directory to search for traces")
+    add_jobs(option)
+    seconds = number(0.01, 86400)
+    every, settle = "seconds between two scans [10]", "seconds that a trace without an end must be left alone for [60]"
+    option("--every", type=seconds, default=10.0, metavar="SECONDS", help=every)
+    option("--settle", type=seconds, default=60.0, metavar="SECONDS", help=settle)
 
     option = add("diff", "compare groups of runs")
     keys = "jetpack, l4t, board, pytorch, cuda, or any key of the manifest"
@@ -65,53 +80,81 @@ def build_parser(prog: str) -> Parser:
     return parser
 
 
+_MOST_NAMED = 10000  # files with a reason
+
 # ---- actions -----------------------------------------------------------------------------------------
 
 
-def _paths(names: List[str], database: str) -> Tuple[List[str], List[Tuple[str, str]]]:
-    """The named traces and all files in directories but the database, each once; and the directories that cannot be read, with a reason.
+def _paths(names: List[str], database: str, refuse: Callable[[str, str], Any]) -> Iterator[str]:
+    """The named traces and all files in directories but the database.
 
-    A large tree may have directories that are not for everybody (lost+found); the others are loaded all the same.
+    A large tree may have directories that are not for everybody (lost+found); these are refused, and the others are loaded all the same.
     """
-    found: Dict[str, None] = {}
-    refused: List[Tuple[str, str]] = []
 
-    def refuse(error: OSError) -> None:
-        refused.append((os.path.abspath(error.filename), f"cannot be read: {error.strerror}"))
+    def pass_over(error: OSError) -> None:
+        refuse(os.path.abspath(error.filename), f"cannot be read: {error.strerror}")
 
     # SQLite keeps files beside a database while it is written to.
     own = {os.path.realpath(database) + end for end in ("", "-journal", "-wal", "-shm")}
-    for name in names:
-        paths = [name]
-        if os.path.isdir(name):
-            walked = sorted(os.walk(name, onerror=refuse))
-            inner = (os.path.join(directory, file) for directory, _, files in walked for file in sorted(files))
-            paths = [path for path in inner if os.path.isfile(path) and os.path.realpath(path) not in own]
-        found.update(dict.fromkeys((os.path.abspath(path) for path in paths)))
-    return list(found), refused
+    for name in (os.path.abspath(name) for name in names):
+        if not os.path.isdir(name):
+            yield name
+            continue
+        for directory, inner, files in os.walk(name, onerror=pass_over):
+            inner.sort()
+            paths = (os.path.join(directory, file) for file in sorted(files))
+            yield from (path for path in paths if os.path.isfile(path) and os.path.realpath(path) not in own)
 
 
 def _load(arguments: argparse.Namespace) -> int:
     from jmassif.fleet import database, load
 
-    paths, refused = _paths(arguments.traces, arguments.database)
-    begin = time.monotonic()
-    with database.opened(arguments.database, may_be_new=True) as connection, StatusLine() as line:
-
-        def progress(n_done: int) -> None:
+    if arguments.on and arguments.jobs:
+        raise Problem("--jobs is of this machine, and --on of a cluster: leave one of them out")
+    refused: List[Tuple[str, str]] = []
+    found = _paths(arguments.traces, arguments.database, lambda path, reason: refused.append((path, reason)))
+    paths, begin, n_new, n_known = list(dict.fromkeys(found)), time.monotonic(), 0, 0
+    with ExitStack() as stack:
+        readers = stack.enter_context(load.cluster(arguments.on)) if arguments.on else load.processes(arguments.jobs)
+        connection = stack.enter_context(database.opened(arguments.database, may_be_new=True))
+        line = stack.enter_context(StatusLine())
+        for n_done, each in enumerate(load.load(connection, paths, readers), 1):
+            if each.reason:
+                refused.append((each.path, each.reason))
+            else:
+                n_new, n_known = n_new + each.is_new, n_known + (not each.is_new)
             if line.is_due():
                 line.show(f"{bar(n_done / len(paths))} {n_done:,} of {count(len(paths), 'trace')}")
-
-        n_workers = arguments.jobs or os.cpu_count() or 1
-        n_new, n_known, unreadable = load.load(connection, paths, n_workers, progress)
-    refused += unreadable
-    for path, reason in refused:
+    for path, reason in sorted(refused):
         common.warn(f"{path}: {reason}")
     seconds = time.monotonic() - begin
     common.warn(
         f"{count(n_new, 'trace')} added in {seconds:.1f} s, {n_known:,} there already, {len(refused):,} refused"
     )
     return 1 if refused else 0
+
+
+def _watch(arguments: argparse.Namespace) -> int:
+    from jmassif.fleet import load, watch
+
+    for name in arguments.traces:
+        if not os.path.isdir(name):
+            raise Problem(f"{name}: is not a directory")
+    named: Dict[str, str] = {}
+
+    def refuse(path: str, reason: str) -> None:
+        """Name it once, or each new reason."""
+        if named.get(path) != reason and len(named) < _MOST_NAMED:
+            named[path] = reason
+            common.warn(f"{path}: {reason}")
+
+    def paths() -> Iterator[str]:
+        return _paths(arguments.traces, arguments.database, refuse)
+
+    readers, times = load.processes(arguments.jobs), (arguments.every, arguments.settle)
+    n = watch.watch(arguments.database, paths, readers, *times, refuse, common.warn)
+    common.warn(f"{count(n, 'trace')} added")
+    return 0
 
 
 def _diff(arguments: argparse.Namespace) -> int:
@@ -145,7 +188,7 @@ def _runs(arguments: argparse.Namespace) -> int:
     return 0
 
 
-_ACTIONS = {"load": _load, "diff": _diff, "runs": _runs}
+_ACTIONS = {"load": _load, "watch": _watch, "diff": _diff, "runs": _runs}
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -155,4 +198,5 @@ def run(arguments: argparse.Namespace) -> int:
     except (FleetError, FormatError) as error:
         raise Problem(str(error))
     except ImportError as error:
-        raise Problem(f"needs {error.name}: apt install python3-sqlalchemy python3-pandas python3-scipy")
+        packages = "distributed" if error.name in ("dask", "distributed") else "sqlalchemy python3-pandas python3-scipy"
+        raise Problem(f"needs {error.name}: apt install python3-{packages}")

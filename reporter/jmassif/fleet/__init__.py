@@ -12,3 +12,7 @@ POOLS = ("bytes", "host", "device")  # bytes: host and device
 
 class FleetError(Exception):
     """One line for the user: the failure and the mend."""
+
+
+class Unavailable(FleetError):
+    """A database or a cluster that does not answer, and may do so later."""

@@ -6,7 +6,6 @@ run's number is a hash of its id, a part's of its name and so on: a loader needs
 there. Values that many runs share are stored once: names of parts in `part`, the hundred facts of a board's software in `setup`.
 """
 
-import hashlib
 import os
 import re
 import sqlite3
@@ -14,14 +13,12 @@ from contextlib import contextmanager
 from importlib import import_module
 from typing import Any, Iterator, List
 
-import sqlalchemy
 from sqlalchemy import BigInteger, Column, Index, MetaData, Table, Text, create_engine, inspect, select
-from sqlalchemy.dialects import postgresql, registry, sqlite
-from sqlalchemy.dialects.postgresql.base import PGDialect
+from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.pool import NullPool
 
-from jmassif.fleet import FleetError
+from jmassif.fleet import FleetError, Unavailable
 from jmassif.units import printable
 
 # ---- tables ----
@@ -52,13 +49,6 @@ TRACE = _table("trace", "path", "path reason", "size mtime_ns run")
 _FLEET = Table("fleet", _METADATA, Column("version", BigInteger))
 Index("figure_by_part", FIGURE.c.part, FIGURE.c.run, FIGURE.c.host, FIGURE.c.device)
 
-
-def number_of(text: str) -> int:
-    """A hash of 63 bits, which every database has: a million texts collide in one of ten million fleets."""
-    digest = hashlib.sha256(text.encode("utf-8", "surrogateescape")).digest()
-    return int.from_bytes(digest[:8], "big") >> 1
-
-
 # ---- connections ----
 
 _SCHEMES = ("postgresql://", "postgres://")
@@ -67,22 +57,6 @@ _WAIT_SECONDS = 300
 _SESSION = "-c search_path=jmassif -c work_mem=64MB"
 # A writer waits for others. The number, "jmassi", is that of a lock until the transaction ends.
 _LOCKS = {"sqlite": "BEGIN IMMEDIATE", "postgresql": f"SELECT pg_advisory_xact_lock({0x6A6D61737369})"}
-
-
-class Psycopg(PGDialect):
-    """psycopg 3 for SQLAlchemy 1.4, which has no dialect for it; 2 has its own."""
-
-    driver = "psycopg"
-    default_paramstyle = "pyformat"
-    supports_statement_cache = True
-
-    @classmethod
-    def dbapi(cls) -> Any:
-        return import_module("psycopg")
-
-
-if sqlalchemy.__version__.startswith("1."):
-    registry.register("postgresql.psycopg", __name__, "Psycopg")
 
 
 def _shown_name(name: str) -> str:
@@ -100,11 +74,11 @@ def _engine(name: str) -> Any:
     if not name.startswith(_SCHEMES):
         return create_engine("sqlite://", creator=connect_sqlite, poolclass=NullPool, future=True)
     try:
-        driver = import_module("psycopg")
+        driver = import_module("psycopg2")
     except ImportError:
-        raise FleetError("PostgreSQL needs psycopg 3: install python3-psycopg, or name a file for SQLite")
+        raise FleetError("PostgreSQL needs psycopg2: install python3-psycopg2, or name a file for SQLite")
     return create_engine(
-        "postgresql+psycopg://", creator=lambda: driver.connect(name, options=_SESSION), poolclass=NullPool, future=True
+        "postgresql://", creator=lambda: driver.connect(name, options=_SESSION), poolclass=NullPool, future=True
     )
 
 
@@ -145,4 +119,4 @@ def opened(name: str, may_be_new: bool = False) -> Iterator[Any]:
             yield connection
     except SQLAlchemyError as error:
         first = str(getattr(error, "orig", None) or error).strip().splitlines() or ["no reason given"]
-        raise FleetError(f"{shown}: {printable(first[0])}")
+        raise Unavailable(f"{shown}: {printable(first[0])}")

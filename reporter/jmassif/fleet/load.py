@@ -1,164 +1,129 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Loads traces into a database: worker processes read them, one at a time each, and this process writes.
+"""Loads traces into a database: other processes read them, here or on a Dask cluster, and this process writes.
 
 A batch is committed with the names of its files. A load that is killed loses a batch at most, and a second load reads only what
 is missing. A run is identified by its id: of two traces of one run the more complete one stays.
 """
 
 import ctypes
+import logging
 import os
 import signal
 from collections import deque
-from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures import CancelledError, Executor, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from itertools import islice
 from multiprocessing import get_context
-from typing import Any, Callable, Deque, Dict, Iterable, Iterator, List, NamedTuple, Sequence, Tuple, Union
+from typing import Any, Callable, Deque, Dict, Iterable, Iterator, List, NamedTuple, Tuple, Type, Union
 
 from sqlalchemy import delete, select
 
-from jmassif.analysis.aggregate import Usage, sum_of
-from jmassif.analysis.compare import measure
-from jmassif.analysis.moments import SelectionError
-from jmassif.model.run_info import ending_of, fact, facts, run_id
-from jmassif.fleet import TOTAL, VIEWS
-from jmassif.fleet.database import FIGURE, PART, RUN, SETUP, TRACE, begin, insert, number_of
-from jmassif.model.run import Profile
-from jmassif.reader.builder import load_file
-from jmassif.reader.tokens import TraceError
+from jmassif.fleet import FleetError, Unavailable
+from jmassif.fleet.database import FIGURE, PART, RUN, SETUP, TRACE, begin, insert
+from jmassif.fleet.reduce import Record, Refused, Row, read, version
 from jmassif.units import unicode_text
+from jmassif.version import __version__
 
-# ---- reduce ----
-# The record of a run: its facts, and the bytes of each owner, library, call and Python line at the peak, under the names by which
-# jmassif diff compares runs.
-
-_Row = Dict[str, Any]  # of a table, by column
-
-
-class Record(NamedTuple):
-    run: _Row
-    setup: List[_Row]
-    parts: List[_Row]
-    figures: List[_Row]
-
-
-def _text(value: str) -> str:
-    return unicode_text(value).replace("\0", "\\x00")
-
-
-def _parts(name: str, profile: Profile) -> Dict[Tuple[str, str], Usage]:
-    """By view and name; nothing of a program that was killed before it had a peak."""
-    try:
-        run = measure(name, profile, VIEWS, "peak")
-    except SelectionError:
-        return {}
-    found = {(TOTAL, TOTAL): sum_of(run.views["owner"].values())}
-    for view in VIEWS:
-        for key, usage in run.views[view].items():
-            # A nested call has its callers' names before it.
-            part = (view, _text(" > ".join((*key.inside, key.name)) + (" (further calls)" if key.is_listed else "")))
-            found[part] = found.get(part, Usage()) + usage
-    return found
-
-
-def _reduced(name: str, profile: Profile) -> Record:
-    manifest, peaks = profile.manifest, profile.peaks
-    known = {key: _text(value) for key, value in sorted(facts(profile).items()) if value and key != "host"}
-    setup = number_of("\n".join(f"{key}\0{value}" for key, value in known.items()))
-    id_ = run_id(profile)
-    run = {
-        "run": number_of(id_),
-        "id": id_,
-        "file": _text(name),
-        **{key: _text(manifest.get(key, "")) for key in ("host", "board", "l4t", "pytorch", "command", "start")},
-        "jetpack": _text(fact(profile, "jetpack")),
-        "pid": profile.number("pid") or 0,
-        "start_unix_ms": profile.number("start-unix-ms") or 0,
-        "is_complete": int(profile.is_complete),
-        "ended": f"cut off: {_text(profile.truncation)}" if profile.truncation else ending_of(profile),
-        "end_time": profile.last_time,
-        "is_discrete": int(profile.is_discrete),
-        **{f"peak_{which}": peaks[which].bytes if which in peaks else None for which in ("total", "host", "device")},
-        "setup": setup,
-    }
-    setups = [{"setup": setup, "key": key, "value": value} for key, value in known.items()]
-    parts, figures = [], []
-    for (view, part), usage in _parts(name, profile).items():
-        number = number_of(f"{view}\0{part}")
-        parts.append({"part": number, "view": view, "name": part})
-        bytes_ = {"host": usage.host_bytes, "device": usage.device_bytes}
-        figures.append({"run": run["run"], "part": number, **bytes_, "number": usage.blocks})
-    return Record(run, setups, parts, figures)
-
-
-# ---- read ----
+# ---- readers ----
 # A trace that takes all memory costs the process that reads it, not the load.
 
 
-_Read = Union[Record, str]  # a run, or the reason why its trace is refused
-
-
-def _read(path: str) -> _Read:
-    try:
-        found = _reduced(path, load_file(path, has_lines=False))
-        numbers = [value for row in (found.run, *found.figures) for value in row.values() if isinstance(value, int)]
-        if any(abs(number) >> 63 for number in numbers):
-            raise OverflowError
-        return found
-    except TraceError as error:
-        return str(error)
-    except OverflowError:
-        return "a figure is beyond 63 bits, which databases cannot hold"
-    except MemoryError:
-        return "there is not enough memory to read it"
+class Readers(NamedTuple):
+    pool: Callable[[], Executor]
+    most: int  # traces that are read, or whose records wait for a slow database
+    killed: Type[Exception]  # by which a pool says that a process ended
 
 
 def _begin_worker(loader: int) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a signal of the terminal; the loader decides
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
     # PR_SET_PDEATHSIG: a loader that is killed leaves no process behind.
     ctypes.CDLL(None).prctl(1, signal.SIGKILL)
     if os.getppid() != loader:  # killed before that call
         os._exit(1)
 
 
-def _pool(n_workers: int) -> ProcessPoolExecutor:
-    return ProcessPoolExecutor(n_workers, get_context("fork"), _begin_worker, (os.getpid(),))
+def processes(n: int) -> Readers:
+    """On this machine, by default one a processor."""
+    n = n or os.cpu_count() or 1
+
+    def pool() -> Executor:
+        return ProcessPoolExecutor(n, get_context("fork"), _begin_worker, (os.getpid(),))
+
+    return Readers(pool, 8 * n, BrokenProcessPool)
 
 
-def _read_alone(path: str) -> _Read:
-    with _pool(1) as pool:
-        try:
-            return pool.submit(_read, path).result()
-        except BrokenProcessPool:
-            return "the process that read it was killed; it may need more memory than there is"
+_MOST_ON_CLUSTER = 1000
+_CONNECT_SECONDS = 30
 
 
-_WAITING_PER_WORKER = 8  # records that wait for a slow database
+@contextmanager
+def cluster(address: str) -> Iterator[Readers]:
+    """The workers of a Dask scheduler, which find the traces under the same paths. Raises FleetError, also for errors inside."""
+    from distributed import Client, KilledWorker
+
+    logging.getLogger("distributed").setLevel(logging.CRITICAL + 1)
+    try:
+        with Client(address, timeout=_CONNECT_SECONDS, set_as_default=False) as client:
+            client.wait_for_workers(1, _CONNECT_SECONDS)
+            others = set(client.run(version).values()) - {__version__}
+            if others:
+                raise FleetError(f"{address}: a worker has jmassif {others.pop()} and not {__version__}")
+            yield Readers(client.get_executor, _MOST_ON_CLUSTER, KilledWorker)
+    except ImportError as error:
+        raise FleetError(f"{address}: a worker has no jmassif {__version__} ({error}): install it there")
+    except (CancelledError, OSError, TimeoutError, ValueError) as error:
+        raise Unavailable(f"{address}: no scheduler with a worker answers ({type(error).__name__})")
 
 
-def read_all(paths: Iterable[str], n_workers: int) -> Iterator[_Read]:
+_Read = Union[Record, Refused]
+
+
+def read_all(paths: Iterable[str], readers: Readers) -> Iterator[_Read]:
     """In the order of the paths."""
-    left = deque(paths)
-    waiting: Deque[Tuple[str, Future[_Read]]] = deque()
-    pool = _pool(n_workers)
-    while left or waiting:
+    left, pool = iter(paths), readers.pool()
+    waiting: Deque[Tuple[str, "Future[_Read]"]] = deque()
+
+    def submit(path: str) -> "Future[_Read]":
+        nonlocal pool
         try:
-            while left and len(waiting) < _WAITING_PER_WORKER * n_workers:
-                waiting.append((left[0], pool.submit(_read, left[0])))
-                left.popleft()
-            record = waiting[0][1].result()
-            waiting.popleft()
-            yield record
-        except BrokenProcessPool:  # by one of those that wait
-            yield from (_read_alone(path) for path, _ in waiting)
-            waiting.clear()
-            pool = _pool(n_workers)
+            return pool.submit(read, path)
+        except readers.killed:
+            pool = readers.pool()
+            return pool.submit(read, path)
+
+    try:
+        while True:
+            waiting.extend((path, submit(path)) for path in islice(left, readers.most - len(waiting)))
+            if not waiting:
+                return
+            path, future = waiting.popleft()
+            try:
+                found = future.result()
+            except readers.killed:  # by this trace, or by one that was read at the same time: read it alone
+                wait([each for _, each in waiting])
+                try:
+                    found = submit(path).result()
+                except readers.killed:
+                    found = Refused("the process that read it was killed; it may need more memory than there is")
+            yield found
+    finally:
+        for _, future in waiting:
+            future.cancel()
+        pool.shutdown()
 
 
 # ---- load ----
 
 _BATCH = 25  # traces in a transaction
-Loaded = Tuple[int, int, List[Tuple[str, str]]]  # traces read now, and read before; path and reason of the refused
+_LOOK_UP = 5000  # paths that are looked up at once
+
+
+class Outcome(NamedTuple):
+    path: str
+    reason: str  # why it is refused; "" if it is loaded
+    is_new: bool  # False: the database had it, or refused it before
 
 
 def _add(connection: Any, record: Record) -> None:
@@ -173,40 +138,37 @@ def _add(connection: Any, record: Record) -> None:
         insert(connection, table, rows)
 
 
-def load(connection: Any, paths: Sequence[str], n_workers: int, progress: Callable[[int], None]) -> Loaded:
-    """Add the runs of all traces that are not loaded yet. `progress` gets the number of those done."""
-    traces = connection.execute(select(TRACE.c.path, TRACE.c.size, TRACE.c.mtime_ns, TRACE.c.reason)).fetchall()
-    connection.commit()
-    known = {(path, size, mtime): reason for path, size, mtime, reason in traces}
-    refused: List[Tuple[str, str]] = []
-    wanted: Dict[str, _Row] = {}
-    n_known = n_new = 0
-    for path in paths:
-        try:
-            status = os.stat(path)
-        except OSError as error:
-            refused.append((path, f"cannot be read: {error.strerror}"))
-            continue
-        row: _Row = {"path": unicode_text(path), "size": status.st_size, "mtime_ns": status.st_mtime_ns}
-        key = (row["path"], row["size"], row["mtime_ns"])
-        if key not in known:
-            wanted[path] = row
-        elif known[key]:
-            refused.append((path, known[key]))
-        else:
-            n_known += 1
-    read = zip(wanted.items(), read_all(wanted, max(1, min(n_workers, len(wanted)))))
-    for batch in iter(lambda: list(islice(read, _BATCH)), []):
-        begin(connection)
-        for (path, row), found in batch:
-            connection.execute(delete(TRACE).where(TRACE.c.path == row["path"]))
-            if isinstance(found, Record):
-                n_new += 1
-                _add(connection, found)
-                insert(connection, TRACE, [{**row, "run": found.run["run"], "reason": None}])
-            else:
-                refused.append((path, found))
-                insert(connection, TRACE, [{**row, "run": None, "reason": found}])
+def load(connection: Any, paths: Iterable[str], readers: Readers) -> Iterator[Outcome]:
+    """Add the runs of all traces that are not loaded yet; each outcome follows its commit."""
+    left = iter(paths)
+    for some in iter(lambda: list(islice(left, _LOOK_UP)), []):
+        columns = (TRACE.c.path, TRACE.c.size, TRACE.c.mtime_ns, TRACE.c.reason)
+        traces = connection.execute(select(*columns).where(TRACE.c.path.in_(list(map(unicode_text, some))))).fetchall()
         connection.commit()
-        progress(n_new + n_known + len(refused))
-    return n_new, n_known, sorted(refused)
+        known = {tuple(key): reason or "" for *key, reason in traces}
+        wanted: Dict[str, Row] = {}
+        for path in some:
+            try:
+                status = os.stat(path)
+            except OSError as error:
+                yield Outcome(path, f"cannot be read: {error.strerror}", True)
+                continue
+            row: Row = {"path": unicode_text(path), "size": status.st_size, "mtime_ns": status.st_mtime_ns}
+            if tuple(row.values()) in known:
+                yield Outcome(path, known[tuple(row.values())], False)
+            else:
+                wanted[path] = row
+        found = zip(wanted.items(), read_all(wanted, readers))
+        for batch in iter(lambda: list(islice(found, _BATCH)), []):
+            begin(connection)
+            done: List[Outcome] = []
+            for (path, row), record in batch:
+                connection.execute(delete(TRACE).where(TRACE.c.path == row["path"]))
+                if isinstance(record, Record):
+                    _add(connection, record)
+                    insert(connection, TRACE, [{**row, "run": record.run["run"], "reason": None}])
+                elif record.is_of_content:
+                    insert(connection, TRACE, [{**row, "run": None, "reason": record.reason}])
+                done.append(Outcome(path, "" if isinstance(record, Record) else record.reason, True))
+            connection.commit()
+            yield from done

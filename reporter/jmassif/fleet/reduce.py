@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Reduces a trace to rows of the database: the facts of its run, and bytes by owner, library, call and Python line at the peak.
+
+The names are those by which jmassif diff compares runs. It runs in processes that read traces, on any machine of a cluster; these
+need neither SQLAlchemy nor the database.
+"""
+
+import errno
+import hashlib
+from typing import Any, Dict, List, NamedTuple, Tuple, Union
+
+from jmassif.analysis.aggregate import Usage, sum_of
+from jmassif.analysis.compare import measure
+from jmassif.analysis.moments import SelectionError
+from jmassif.fleet import TOTAL, VIEWS
+from jmassif.model.run import Profile
+from jmassif.model.run_info import ending_of, fact, facts, run_id
+from jmassif.reader.builder import load_file
+from jmassif.reader.tokens import TraceError
+from jmassif.units import unicode_text
+from jmassif.version import __version__
+
+Row = Dict[str, Any]  # of a table, by column
+
+
+class Record(NamedTuple):
+    run: Row
+    setup: List[Row]
+    parts: List[Row]
+    figures: List[Row]
+
+
+class Refused(NamedTuple):
+    reason: str
+    is_of_content: bool = True  # stays until the file changes
+
+
+def _text(value: str) -> str:
+    return unicode_text(value).replace("\0", "\\x00")
+
+
+def _number_of(text: str) -> int:
+    """A hash of 63 bits, which every database has: a million texts collide in one of ten million fleets."""
+    digest = hashlib.sha256(text.encode("utf-8", "surrogateescape")).digest()
+    return int.from_bytes(digest[:8], "big") >> 1
+
+
+def _parts(name: str, profile: Profile) -> Dict[Tuple[str, str], Usage]:
+    """By view and name; nothing of a program that was killed before it had a peak."""
+    try:
+        run = measure(name, profile, VIEWS, "peak")
+    except SelectionError:
+        return {}
+    found = {(TOTAL, TOTAL): sum_of(run.views["owner"].values())}
+    for view in VIEWS:
+        for key, usage in run.views[view].items():
+            # A nested call has its callers' names before it.
+            part = (view, _text(" > ".join((*key.inside, key.name)) + (" (further calls)" if key.is_listed else "")))
+            found[part] = found.get(part, Usage()) + usage
+    return found
+
+
+def _reduced(name: str, profile: Profile) -> Record:
+    manifest, peaks = profile.manifest, profile.peaks
+    known = {key: _text(value) for key, value in sorted(facts(profile).items()) if value and key != "host"}
+    setup = _number_of("\n".join(f"{key}\0{value}" for key, value in known.items()))
+    id_ = run_id(profile)
+    run = {
+        "run": _number_of(id_),
+        "id": id_,
+        "file": _text(name),
+        **{key: _text(manifest.get(key, "")) for key in ("host", "board", "l4t", "pytorch", "command", "start")},
+        "jetpack": _text(fact(profile, "jetpack")),
+        "pid": profile.number("pid") or 0,
+        "start_unix_ms": profile.number("start-unix-ms") or 0,
+        "is_complete": int(profile.is_complete),
+        "ended": f"cut off: {_text(profile.truncation)}" if profile.truncation else ending_of(profile),
+        "end_time": profile.last_time,
+        "is_discrete": int(profile.is_discrete),
+        **{f"peak_{which}": peaks[which].bytes if which in peaks else None for which in ("total", "host", "device")},
+        "setup": setup,
+    }
+    setups = [{"setup": setup, "key": key, "value": value} for key, value in known.items()]
+    parts, figures = [], []
+    for (view, part), usage in _parts(name, profile).items():
+        number = _number_of(f"{view}\0{part}")
+        parts.append({"part": number, "view": view, "name": part})
+        bytes_ = {"host": usage.host_bytes, "device": usage.device_bytes}
+        figures.append({"run": run["run"], "part": number, **bytes_, "number": usage.blocks})
+    return Record(run, setups, parts, figures)
+
+
+def read(path: str) -> Union[Record, Refused]:
+    try:
+        found = _reduced(path, load_file(path, has_lines=False))
+        numbers = [value for row in (found.run, *found.figures) for value in row.values() if isinstance(value, int)]
+        if any(abs(number) >> 63 for number in numbers):
+            raise OverflowError
+        return found
+    except TraceError as error:
+        # EIO is also the reader's own error of a file whose compressed data are damaged.
+        cause = error.__context__
+        return Refused(str(error), not isinstance(cause, OSError) or cause.errno == errno.EIO)
+    except OverflowError:
+        return Refused("a figure is beyond 63 bits, which databases cannot hold")
+    except MemoryError:
+        return Refused("there is not enough memory to read it")
+
+
+def version() -> str:
+    return __version__

@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""jmassif fleet watch: nothing lost and nothing twice, whatever fails meanwhile."""
+
+from pathlib import Path
+
+import pytest
+
+for library in ("sqlalchemy", "psycopg2"):
+    pytest.importorskip(library)
+from sqlalchemy import select
+
+from jmassif.fleet.database import TRACE, opened
+from tests.fleet import day
+from tests.fleet.server import Server
+from tests.fleet.test_load import a_trace, contents
+from tests.reporter.commands import assert_one_line_error, jmassif
+
+
+def live_and_compare(directory: Path, server: Server, arrivals: int, outages: int, damaged: int, kills: int) -> day.Day:
+    """A day, after which the database is that of one load of all that has come."""
+    lived = day.live(directory, server, a_trace(), arrivals, outages, damaged, kills)
+    fresh = str(directory / "fresh.db")
+    assert jmassif("fleet", "load", fresh, directory / "traces").status == 1
+    assert contents(lived.address) == contents(fresh)
+    traces = []
+    for address in (lived.address, fresh):
+        with opened(address) as connection:
+            traces.append(sorted(map(tuple, connection.execute(select(TRACE)).fetchall())))
+    assert traces[0] == traces[1] and len(traces[0]) == arrivals
+    named = [line for line in lived.said if "the file is damaged" in line]
+    assert len(named) == damaged and {line.split(": ")[1].rpartition("/")[2] for line in named} == lived.damaged
+    assert sum("trying again" in line for line in lived.said) == outages
+    assert sum("the database is back after" in line for line in lived.said) == outages
+    assert len(lived.said) == damaged + 2 * outages + 1 and "traces added" in lived.said[-1]
+    return lived
+
+
+def test_an_hour_with_an_outage_a_kill_and_damaged_files(server: Server, tmp_path: Path) -> None:
+    live_and_compare(tmp_path, server, 60, 1, 2, 1)
+
+
+def test_a_day_at_length(server: Server, tmp_path: Path) -> None:
+    lived = live_and_compare(tmp_path, server, 10_000, 5, 20, 2)
+    print(lived._replace(said=[], damaged=set()))
+    assert lived.kib_at_the_end < 1.05 * lived.kib_at_a_quarter
+
+
+def test_what_cannot_begin_is_one_line(tmp_path: Path) -> None:
+    for words, says in (
+        ((tmp_path / "f.db", tmp_path / "none"), "is not a directory"),
+        ((tmp_path, tmp_path), "unable"),
+    ):
+        done = jmassif("fleet", "watch", *words)
+        assert_one_line_error("jmassif fleet", done)
+        assert says in done.err
