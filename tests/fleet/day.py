@@ -71,7 +71,8 @@ def live(directory: Path, server: Server, whole: bytes, arrivals: int, outages: 
     """
     random_ = random.Random(1)
     traces, outside, log, address = directory / "traces", directory / "outside", directory / "log", server.database()
-    traces.mkdir(), outside.mkdir()
+    traces.mkdir()
+    outside.mkdir()
     bad = set(random_.sample(range(arrivals), damaged))
     down = {(2 * each + 1) * arrivals // (2 * outages): each for each in range(outages)}
     up = {at + max(2, arrivals // 100) for at in down}

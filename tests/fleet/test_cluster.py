@@ -4,9 +4,10 @@
 import os
 import subprocess
 import sys
+import time
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Iterator, List
+from typing import Iterator, Optional
 
 import pytest
 
@@ -28,15 +29,15 @@ def fixture_cluster(tmp_path: Path) -> Iterator[Cluster]:
     cluster.stop()
 
 
-def readers_of(path: Path, cluster: Cluster) -> List["subprocess.Popen[bytes]"]:
-    def has_open(worker: "subprocess.Popen[bytes]") -> bool:
-        directory = f"/proc/{worker.pid}/fd"
-        try:
-            return any(os.path.samestat(os.stat(f"{directory}/{name}"), path.stat()) for name in os.listdir(directory))
-        except OSError:
-            return False
-
-    return [worker for worker in cluster.workers if has_open(worker)]
+def reader_of(path: Path, cluster: Cluster) -> "Optional[subprocess.Popen[bytes]]":
+    for worker in cluster.workers:
+        for opened in Path(f"/proc/{worker.pid}/fd").glob("*"):
+            try:
+                if opened.resolve() == path.resolve():
+                    return worker
+            except OSError:
+                pass  # closed meanwhile
+    return None
 
 
 def test_a_cluster_brings_the_same_rows_though_a_worker_is_killed_three_times(cluster: Cluster, tmp_path: Path) -> None:
@@ -50,13 +51,19 @@ def test_a_cluster_brings_the_same_rows_though_a_worker_is_killed_three_times(cl
     whole = pipe.read_bytes()
     pipe.unlink()
     os.mkfifo(str(pipe))
+    writer = os.open(str(pipe), os.O_RDWR)  # readers wait for what it writes
     words = [*command("fleet"), "load", f"--on={cluster.address}", str(tmp_path / "on.db"), *map(str, traces)]
     loading = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, universal_newlines=True)
     for _ in range(3):
-        wait_for(lambda: loading.poll() is not None or readers_of(pipe, cluster), 200)
-        cluster.kill_worker(readers_of(pipe, cluster)[0])
-    with pipe.open("wb") as stream:
-        stream.write(whole)
+        reader = None
+        while reader is None:
+            assert loading.poll() is None, loading.communicate()
+            time.sleep(0.05)
+            reader = reader_of(pipe, cluster)
+        cluster.kill_worker(reader)
+    wait_for(lambda: reader_of(pipe, cluster), 200)
+    os.write(writer, whole)
+    os.close(writer)
     _, said = loading.communicate(timeout=200)
     assert loading.returncode == 1 and "19 traces added" in said and said.count("\n") == 2, said
     pipe.unlink()

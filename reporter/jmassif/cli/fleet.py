@@ -5,7 +5,7 @@ import argparse
 import os
 import time
 from contextlib import ExitStack
-from typing import Any, Callable, Dict, Iterator, List, Tuple
+from typing import Any, Callable, Iterator, List, Tuple
 
 from jmassif.cli import common
 from jmassif.cli.common import Parser, Problem
@@ -24,9 +24,8 @@ examples:
 def build_parser(prog: str) -> Parser:
     about = "Keep recorded runs in a database, and compare groups of them."
     parser = Parser(prog, about, _EPILOG, "ACTION [OPTION]... DB")
-    actions = parser.add_subparsers(
-        title="actions, each with --help", dest="action", metavar="ACTION", parser_class=Parser
-    )
+    title = "actions, each with --help"
+    actions = parser.add_subparsers(title=title, dest="action", metavar="ACTION", parser_class=Parser)
     actions.required = True
 
     def add(name: str, description: str) -> Any:
@@ -49,9 +48,7 @@ def build_parser(prog: str) -> Parser:
     option = add("load", "add runs from traces, and from directories of traces")
     option("traces", metavar="TRACE", nargs="+", help="a trace, or a directory to search for traces")
     add_jobs(option)
-    option(
-        "--on", type=non_empty, metavar="ADDRESS", help="let a Dask cluster read them: its scheduler, tcp://HOST:8786"
-    )
+    option("--on", type=non_empty, metavar="ADDRESS", help="read on a Dask cluster: its scheduler, tcp://HOST:8786")
 
     option = add("watch", "load traces as they arrive, until SIGTERM")
     option("traces", metavar="DIR", nargs="+", help="a directory to search for traces")
@@ -80,12 +77,13 @@ def build_parser(prog: str) -> Parser:
     return parser
 
 
-_MOST_NAMED = 10000  # files with a reason
-
 # ---- actions -----------------------------------------------------------------------------------------
 
 
-def _paths(names: List[str], database: str, refuse: Callable[[str, str], Any]) -> Iterator[str]:
+_Refuse = Callable[[str, str], Any]  # with a path and the reason
+
+
+def _paths(names: List[str], database: str, refuse: _Refuse) -> Iterator[str]:
     """The named traces and all files in directories but the database.
 
     A large tree may have directories that are not for everybody (lost+found); these are refused, and the others are loaded all the same.
@@ -113,23 +111,21 @@ def _load(arguments: argparse.Namespace) -> int:
         raise Problem("--jobs is of this machine, and --on of a cluster: leave one of them out")
     refused: List[Tuple[str, str]] = []
     found = _paths(arguments.traces, arguments.database, lambda path, reason: refused.append((path, reason)))
-    paths, begin, n_new, n_known = list(dict.fromkeys(found)), time.monotonic(), 0, 0
+    paths, begin, n_loaded = list(dict.fromkeys(found)), time.monotonic(), [0, 0]  # before, and now
     with ExitStack() as stack:
         readers = stack.enter_context(load.cluster(arguments.on)) if arguments.on else load.processes(arguments.jobs)
         connection = stack.enter_context(database.opened(arguments.database, may_be_new=True))
         line = stack.enter_context(StatusLine())
         for n_done, each in enumerate(load.load(connection, paths, readers), 1):
-            if each.reason:
-                refused.append((each.path, each.reason))
-            else:
-                n_new, n_known = n_new + each.is_new, n_known + (not each.is_new)
+            n_loaded[each.is_new] += not each.reason
+            refused += [(each.path, each.reason)] * bool(each.reason)
             if line.is_due():
                 line.show(f"{bar(n_done / len(paths))} {n_done:,} of {count(len(paths), 'trace')}")
     for path, reason in sorted(refused):
         common.warn(f"{path}: {reason}")
-    seconds = time.monotonic() - begin
     common.warn(
-        f"{count(n_new, 'trace')} added in {seconds:.1f} s, {n_known:,} there already, {len(refused):,} refused"
+        f"{count(n_loaded[1], 'trace')} added in {time.monotonic() - begin:.1f} s, {n_loaded[0]:,} there already,"
+        f" {len(refused):,} refused"
     )
     return 1 if refused else 0
 
@@ -140,19 +136,12 @@ def _watch(arguments: argparse.Namespace) -> int:
     for name in arguments.traces:
         if not os.path.isdir(name):
             raise Problem(f"{name}: is not a directory")
-    named: Dict[str, str] = {}
 
-    def refuse(path: str, reason: str) -> None:
-        """Name it once, or each new reason."""
-        if named.get(path) != reason and len(named) < _MOST_NAMED:
-            named[path] = reason
-            common.warn(f"{path}: {reason}")
-
-    def paths() -> Iterator[str]:
+    def paths(refuse: _Refuse) -> Iterator[str]:
         return _paths(arguments.traces, arguments.database, refuse)
 
-    readers, times = load.processes(arguments.jobs), (arguments.every, arguments.settle)
-    n = watch.watch(arguments.database, paths, readers, *times, refuse, common.warn)
+    readers = load.processes(arguments.jobs)
+    n = watch.watch(arguments.database, paths, readers, arguments.every, arguments.settle, common.warn)
     common.warn(f"{count(n, 'trace')} added")
     return 0
 

@@ -25,8 +25,9 @@ Frame = Any  # pandas.DataFrame
 _NUMBERS = ("run", "setup", "peak_total", "peak_host", "peak_device", "end_time")
 
 
-def _frame(connection: Any, query: Any, *columns: str, **more: Any) -> Any:
-    return pandas.DataFrame(connection.execute(query).fetchall(), columns=columns, **more)
+def frame(connection: Any, query: Any, dtype: Any = None) -> Frame:
+    found = connection.execute(query)
+    return pandas.DataFrame(found.fetchall(), columns=list(found.keys()), dtype=dtype)
 
 
 def _texts(runs: Frame, key: str) -> Any:
@@ -42,11 +43,10 @@ def _check_key(runs: Frame, key: str) -> None:
 
 def read_runs(connection: Any, conditions: Sequence[str] = ()) -> Frame:
     """The runs that meet all conditions: "board=*Nano*", "jetpack!=4.6.1". Raises FleetError."""
-    query = select(RUN).order_by(RUN.c.start_unix_ms, RUN.c.run)
-    runs = _frame(connection, query, *RUN.columns.keys(), dtype=object)  # large numbers, and None, as they are
+    runs = frame(connection, select(RUN).order_by(RUN.c.start_unix_ms, RUN.c.run), object)  # large numbers as they are
     if runs.empty:
         raise FleetError("the database has no runs in it")
-    facts = _frame(connection, select(SETUP), *SETUP.columns.keys()).pivot(index="setup", columns="key", values="value")
+    facts = frame(connection, select(SETUP)).pivot(index="setup", columns="key", values="value")
     runs = kept = runs.join(facts[facts.columns.difference(runs.columns)].fillna(""), on="setup")
     for condition in conditions:
         found = re.fullmatch(r"([\w.+-]+)(!?)=(.*)", condition, re.DOTALL)
@@ -59,30 +59,15 @@ def read_runs(connection: Any, conditions: Sequence[str] = ()) -> Frame:
     return kept
 
 
-class Group(NamedTuple):
-    value: str
-    label: str  # safe to show
-    runs: int
-
-
-def _grouped(runs: Frame, key: str) -> Tuple[List[Group], List[Frame]]:
-    """A group for each value, in the order of versions, and its runs. Raises FleetError."""
-    _check_key(runs, key)
-    values = list(_texts(runs, key))
-    groups = grouped_by(key, range(len(values)), values.__getitem__)
-    return [Group(value, label, len(at)) for value, label, at in groups], [runs.iloc[at] for _, _, at in groups]
-
-
 # ---- records ----
 # `data` of export/json.py writes them as they are.
 
 
-class Distribution(NamedTuple):
-    n: int
-    median: int
-    spread: int  # between the quartiles
-    low: int  # 5th percentile
-    high: int  # 95th
+Group = NamedTuple("Group", [("value", str), ("label", str), ("runs", int)])  # the label is safe to show
+# Spread: between the quartiles. Low and high: 5th and 95th percentile.
+Distribution = NamedTuple("Distribution", [("n", int), ("median", int), ("spread", int), ("low", int), ("high", int)])
+# The value that most runs of each group have, and how many.
+FleetFact = NamedTuple("FleetFact", [("key", str), ("label", str), ("values", List[Dict[str, Any]])])
 
 
 class Change(NamedTuple):
@@ -104,11 +89,6 @@ class FleetRow(NamedTuple):
     def has_changed(self) -> bool:
         return any(change and change.is_change for change in self.changes)
 
-    @property
-    def is_compared(self) -> bool:
-        """False: all groups have too few runs."""
-        return any(change and change.interval for change in self.changes)
-
 
 class Outlier(NamedTuple):
     """A run far from its group's median, in the part where it is farthest."""
@@ -121,12 +101,6 @@ class Outlier(NamedTuple):
     name: str
     bytes: int
     median: int
-
-
-class FleetFact(NamedTuple):
-    key: str
-    label: str
-    values: List[Dict[str, Any]]  # by group: the value that most runs have, and how many
 
 
 class FleetDifference(NamedTuple):
@@ -183,7 +157,7 @@ def _held(connection: Any, pool: str, views: Sequence[str], runs: Frame) -> Fram
     n_bytes = FIGURE.c.host + FIGURE.c.device if pool == "bytes" else FIGURE.c[pool]
     parts = connection.execute(select(PART).where(PART.c.view.in_(list(views)))).fetchall()
     names = {part: (view, name) for part, view, name in parts}
-    figures = _frame(connection, select(FIGURE.c.run, FIGURE.c.part, n_bytes), "run", "part", "bytes")
+    figures = frame(connection, select(FIGURE.c.run, FIGURE.c.part, n_bytes.label("bytes")))
     figures = figures[figures["run"].isin(runs["run"]) & figures["part"].isin(list(names))]
     held = figures.set_index(["run", "part"])["bytes"].unstack(fill_value=0).reindex(runs["run"], fill_value=0)
     return held.rename(columns=names).sort_index(axis=1)
@@ -227,7 +201,10 @@ def compare(
 
     if runs.empty:
         raise FleetError("no run is left: see --where, and --incomplete for runs without an end")
-    groups, runs_of = _grouped(runs, key)
+    _check_key(runs, key)
+    by_value = grouped_by(key, range(len(runs)), list(_texts(runs, key)).__getitem__)
+    groups = [Group(value, label, len(at)) for value, label, at in by_value]
+    runs_of = [runs.iloc[at] for *_, at in by_value]
     known = [group.value for group in groups]
     if base is not None and base not in known:
         raise FleetError(f'no run has {key} "{base}": there is {", ".join(known)}')

@@ -10,7 +10,7 @@ import logging
 import os
 import signal
 from collections import deque
-from concurrent.futures import CancelledError, Executor, Future, ProcessPoolExecutor, wait
+from concurrent.futures import CancelledError, Executor, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from itertools import islice
@@ -30,7 +30,7 @@ from jmassif.version import __version__
 
 
 class Readers(NamedTuple):
-    pool: Callable[[], Executor]
+    pool: Callable[[], Any]  # an Executor of concurrent.futures
     most: int  # traces that are read, or whose records wait for a slow database
     killed: Type[Exception]  # by which a pool says that a process ended
 
@@ -63,14 +63,15 @@ def cluster(address: str) -> Iterator[Readers]:
     """The workers of a Dask scheduler, which find the traces under the same paths. Raises FleetError, also for errors inside."""
     from distributed import Client, KilledWorker
 
-    logging.getLogger("distributed").setLevel(logging.CRITICAL + 1)
+    logging.disable(logging.CRITICAL)  # of what goes on in the cluster
     try:
         with Client(address, timeout=_CONNECT_SECONDS, set_as_default=False) as client:
             client.wait_for_workers(1, _CONNECT_SECONDS)
             others = set(client.run(version).values()) - {__version__}
             if others:
                 raise FleetError(f"{address}: a worker has jmassif {others.pop()} and not {__version__}")
-            yield Readers(client.get_executor, _MOST_ON_CLUSTER, KilledWorker)
+            # Not pure: a second reading of a trace is not the result of the first.
+            yield Readers(lambda: client.get_executor(pure=False), _MOST_ON_CLUSTER, KilledWorker)
     except ImportError as error:
         raise FleetError(f"{address}: a worker has no jmassif {__version__} ({error}): install it there")
     except (CancelledError, OSError, TimeoutError, ValueError) as error:
@@ -83,9 +84,9 @@ _Read = Union[Record, Refused]
 def read_all(paths: Iterable[str], readers: Readers) -> Iterator[_Read]:
     """In the order of the paths."""
     left, pool = iter(paths), readers.pool()
-    waiting: Deque[Tuple[str, "Future[_Read]"]] = deque()
+    waiting: Deque[Tuple[str, Any]] = deque()  # paths, and futures of what is read
 
-    def submit(path: str) -> "Future[_Read]":
+    def submit(path: str) -> Any:
         nonlocal pool
         try:
             return pool.submit(read, path)

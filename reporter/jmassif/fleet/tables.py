@@ -7,12 +7,12 @@ from itertools import chain, compress, groupby
 from operator import not_
 from typing import Any, Dict, Iterator, List
 
-from sqlalchemy import bindparam, select
+from sqlalchemy import select
 
 from jmassif.export.csv import line
 from jmassif.export.json import data
 from jmassif.fleet import TOTAL, VIEWS
-from jmassif.fleet.compare import FleetDifference, FleetRow, Frame
+from jmassif.fleet.compare import FleetDifference, FleetRow, Frame, frame
 from jmassif.fleet.database import FIGURE, PART, RUN
 from jmassif.html.cells import Columns, all_shown, shown
 from jmassif.html.data import RunData
@@ -93,27 +93,22 @@ def write_json(found: FleetDifference) -> Iterator[str]:
     yield json.dumps(_data(found), indent=1, ensure_ascii=False)
 
 
-# Runs, in columns of the table `run` that are the run's, under its id.
+# Runs, in columns of the table `run` that are the run's.
 _RUN_FIELDS = [name for name in RUN.columns.keys() if name not in ("run", "id", "setup")]
-_FIGURE_FIELDS = ["view", "name", "host", "device", "number"]
-
-
-def _figures(connection: Any, runs: Frame) -> Iterator[List[Any]]:
-    of_run = select(*(table.c[name] for table, name in zip([PART] * 2 + [FIGURE] * 3, _FIGURE_FIELDS)))
-    of_run = of_run.select_from(FIGURE.join(PART, FIGURE.c.part == PART.c.part)).where(FIGURE.c.run == bindparam("run"))
-    for number, id_ in zip(runs["run"], runs["id"]):
-        for row in sorted(connection.execute(of_run, {"run": number}).fetchall()):
-            yield [id_, *row]
 
 
 def write_runs(connection: Any, runs: Frame, is_csv: bool, of_figures: bool) -> Iterator[str]:
-    """Runs, or their figures, as CSV or a line of JSON each."""
-    heads = ["run", *(_FIGURE_FIELDS if of_figures else _RUN_FIELDS)]
-    rows = _figures(connection, runs) if of_figures else runs[["id", *_RUN_FIELDS]].itertuples(index=False)
+    """Runs under their ids, or their figures, as CSV or a line of JSON each."""
+    rows = runs[["id", *_RUN_FIELDS]]
+    if of_figures:
+        of_run = select(FIGURE.c.run, PART.c.view, PART.c.name, FIGURE.c.host, FIGURE.c.device, FIGURE.c.number)
+        figures = frame(connection, of_run.join(PART, FIGURE.c.part == PART.c.part)).sort_values(["view", "name"])
+        rows = runs[["run", "id"]].merge(figures, on="run").drop(columns="run")
+    heads = ["run", *rows.columns[1:]]
     if is_csv:
-        yield from map(line, chain([heads], rows))
+        yield from map(line, chain([heads], rows.itertuples(index=False)))
     else:
-        yield from (json.dumps(dict(zip(heads, row)), ensure_ascii=False) for row in rows)
+        yield from (json.dumps(dict(zip(heads, row)), ensure_ascii=False) for row in rows.itertuples(index=False))
 
 
 # ---- tables ----
@@ -122,6 +117,7 @@ def write_runs(connection: Any, runs: Frame, is_csv: bool, of_figures: bool) -> 
 _MAX_NAME = 60
 _TITLES = {view: f"By {view.replace('-', ' ')}, at the peak" for view in VIEWS}
 _TITLES.update({TOTAL: "Memory at the peak", "scope": "Cost by call"})
+_LAST_TITLES = "Outliers", "Facts that differ between most runs of the groups"
 _MOST_ROWS = 20  # of outliers, and of facts
 _HEADS = ["", "runs", "median", "spread", "5 %", "95 %", "change", "from", "to"]
 
@@ -140,12 +136,10 @@ def _lines(found: FleetDifference, row: FleetRow) -> Iterator[List[str]]:
         yield [f"  {_short(group.label)}", *cells] + [""] * (len(_HEADS) - 1 - len(cells))
 
 
-def _outliers(found: FleetDifference) -> Iterator[List[str]]:
+def _outliers(found: FleetDifference) -> Iterator[Any]:
     for each in found.outliers:
         part = "total" if each.view == TOTAL else f"{each.view} {each.name}"
-        sizes = [size(each.bytes), size(each.median)]
-        label = found.groups[each.group].label
-        yield [_short(each.host or each.file), label, *sizes, _short(part), printable(each.file)]
+        yield [each.host or each.file, found.groups[each.group].label, each.bytes, each.median, part, each.file]
 
 
 def _facts(found: FleetDifference) -> Iterator[List[str]]:
@@ -176,13 +170,16 @@ def write_tables(found: FleetDifference, is_all: bool, is_markdown: bool) -> Ite
         some = list(compress(of_view, is_shown))
         same = list(compress(of_view, map(not_, is_shown)))
         lines = [line for row in some for line in _lines(found, row)]
-        n_compared = sum(row.is_compared for row in same)
+        n_compared = sum(any(change and change.interval for change in row.changes) for row in same)
         known = {"without a significant difference": n_compared, "with too few runs to compare": len(same) - n_compared}
         left_out = ", ".join(f"{n} {which}" for which, n in known.items() if n)
         yield from section(_TITLES[view], _HEADS, lines, left_out, ">")
     heads = ["", "group", "bytes", "group's median", "part", "trace"], ["", *(group.label for group in found.groups)]
-    titles = "Outliers", "Facts that differ between most runs of the groups"
-    for title, of, rows in zip(titles, heads, (list(_outliers(found)), list(_facts(found)))):
+    outliers = [
+        [_short(run), label, *map(size, sizes), _short(part), printable(file)]
+        for run, label, *sizes, part, file in _outliers(found)
+    ]
+    for title, of, rows in zip(_LAST_TITLES, heads, (outliers, list(_facts(found)))):
         n_more = 0 if is_all else max(0, len(rows) - _MOST_ROWS)
         if rows:
             yield from section(title, of, rows[: len(rows) - n_more], f"{n_more:,} more" if n_more else "")
@@ -225,22 +222,11 @@ def _page_tables(found: FleetDifference) -> Iterator[ReadyTable]:
         heads += [(f"change, {label}", "growth"), ("from … to", ""), ("significant", "")]
     for view, rows in groupby(found.rows, lambda row: row.view):
         yield ReadyTable(f"by-{view}", _TITLES[view], "medians", 25, heads, list(map(_part_row, rows)), [])
-    outliers: List[List[TableCell]] = [
-        [
-            each.host or each.file,
-            labels[each.group],
-            each.bytes,
-            each.median,
-            "total" if each.view == TOTAL else f"{each.view} {each.name}",
-            each.file,
-        ]
-        for each in found.outliers
-    ]
     heads = [("run", ""), ("group", ""), ("bytes", "bytes"), ("median", "bytes"), ("part", ""), ("trace", "long")]
-    yield ReadyTable("outliers", "Outliers", "", 25, heads, outliers, [])
+    yield ReadyTable("outliers", _LAST_TITLES[0], "", 25, heads, list(_outliers(found)), [])
     facts: List[List[TableCell]] = [list(row) for row in _facts(found)]
     heads = [("name", ""), *((label, "") for label in labels)]
-    yield ReadyTable("facts", "Facts that differ between most runs of the groups", "", 25, heads, facts, [])
+    yield ReadyTable("facts", _LAST_TITLES[1], "", 25, heads, facts, [])
 
 
 def write_page(found: FleetDifference) -> Iterator[str]:

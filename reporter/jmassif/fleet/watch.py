@@ -12,7 +12,7 @@ import re
 import signal
 import time
 from itertools import chain
-from typing import Any, Callable, Iterable, Iterator
+from typing import Any, Callable, Dict, Iterable, Iterator
 
 from jmassif.fleet import Unavailable
 from jmassif.fleet.database import opened
@@ -21,6 +21,10 @@ from jmassif.fleet.load import Readers, load
 _FULL_SCAN_SECONDS = 3600
 _CLOCKS_SECONDS = 60  # by which the clock of a file server may be behind
 _LONGEST_PAUSE = 60
+_MOST_NAMED = 10_000
+Paths = Callable[
+    [Callable[[str, str], Any]], Iterable[str]
+]  # all that lie there; it gets what to call for a directory that is refused
 
 
 def _has_end(path: str) -> bool:
@@ -30,7 +34,7 @@ def _has_end(path: str) -> bool:
 
 
 def _arrived(paths: Iterable[str], since: float, settle: float) -> Iterator[str]:
-    """Of the paths those that changed since a time, are complete or were left alone for some seconds."""
+    """The paths that changed since a time, and are complete or were left alone for some seconds."""
     for path in paths:
         try:
             changed = os.stat(path).st_ctime  # that of a file with an old date, too
@@ -43,24 +47,25 @@ def _arrived(paths: Iterable[str], since: float, settle: float) -> Iterator[str]
 
 
 def watch(
-    database: str,
-    paths: Callable[[], Iterable[str]],
-    readers: Readers,
-    every: float,
-    settle: float,
-    refuse: Callable[[str, str], Any],
-    warn: Callable[[str], Any],
+    database: str, paths: Paths, readers: Readers, every: float, settle: float, warn: Callable[[str], Any]
 ) -> int:
-    """Load what arrives, until SIGTERM; the number of traces loaded. Raises FleetError, at the start for all that is amiss."""
+    """Load what arrives until SIGTERM; the number of traces loaded. Raises FleetError if the database is not there at first."""
     signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
+    named: Dict[str, str] = {}
     n_loaded, since, full, gone, pause = 0, 0.0, 0.0, 0.0, every
+
+    def refuse(path: str, reason: str) -> None:
+        if named.get(path) != reason and len(named) < _MOST_NAMED:
+            named[path] = reason
+            warn(f"{path}: {reason}")
+
     with opened(database, may_be_new=True):
         pass
     while True:
         begin = time.time()
         if begin - full >= _FULL_SCAN_SECONDS:
             since = 0
-        arrived = _arrived(paths(), since, settle)
+        arrived = _arrived(paths(refuse), since, settle)
         try:
             for path in arrived:
                 with opened(database, may_be_new=True) as connection:
