@@ -66,8 +66,6 @@ def read_runs(connection: Any, conditions: Sequence[str] = ()) -> Frame:
 Group = NamedTuple("Group", [("value", str), ("label", str), ("runs", int)])  # the label is safe to show
 # Spread: between the quartiles. Low and high: 5th and 95th percentile.
 Distribution = NamedTuple("Distribution", [("n", int), ("median", int), ("spread", int), ("low", int), ("high", int)])
-# The value that most runs of each group have, and how many.
-FleetFact = NamedTuple("FleetFact", [("key", str), ("label", str), ("values", List[Dict[str, Any]])])
 
 
 class Change(NamedTuple):
@@ -90,19 +88,6 @@ class FleetRow(NamedTuple):
         return any(change and change.is_change for change in self.changes)
 
 
-class Outlier(NamedTuple):
-    """A run far from its group's median, in the part where it is farthest."""
-
-    run: str
-    file: str
-    host: str
-    group: int
-    view: str
-    name: str
-    bytes: int
-    median: int
-
-
 class FleetDifference(NamedTuple):
     key: str
     pool: str
@@ -112,8 +97,12 @@ class FleetDifference(NamedTuple):
     left_out: int  # runs without an end
     groups: List[Group]
     rows: List[FleetRow]  # the total first, then by view; of a view the largest change first
-    outliers: List[Outlier]  # the farthest first
-    facts: List[FleetFact]  # that differ between most runs of the groups
+    outliers: List[
+        Dict[str, Any]
+    ]  # runs far from their group's median, each in the part where it is farthest; the farthest first
+    facts: List[
+        Dict[str, Any]
+    ]  # that differ between most runs of the groups; by group the value that most have, and how many
     runs: List[Frame]  # by group; not in JSON
     values: List[Frame]  # by group: bytes by run and row; not in JSON
 
@@ -163,7 +152,7 @@ def _held(connection: Any, pool: str, views: Sequence[str], runs: Frame) -> Fram
     return held.rename(columns=names).sort_index(axis=1)
 
 
-def _outliers(runs: Sequence[Frame], values: Sequence[Frame], quantiles: Any, least: int) -> List[Outlier]:
+def _outliers(runs: Sequence[Frame], values: Sequence[Frame], quantiles: Any, least: int) -> List[Dict[str, Any]]:
     outliers = []
     for group, (low, _, median, _, high) in enumerate(quantiles):
         held = values[group].to_numpy()
@@ -173,12 +162,19 @@ def _outliers(runs: Sequence[Frame], values: Sequence[Frame], quantiles: Any, le
         for at in numpy.flatnonzero(distance.any(axis=1)):
             run, part = runs[group].iloc[at], distance[at].argmax()
             view, name = values[group].columns[part]
-            numbers = int(held[at, part]), int(median[part])
-            outliers.append(Outlier(run["id"], run["file"], run["host"], group, view, name, *numbers))
-    return sorted(outliers, key=lambda each: (-abs(each.bytes - each.median), each.run))
+            where = {
+                "run": run["id"],
+                "file": run["file"],
+                "host": run["host"],
+                "group": group,
+                "view": view,
+                "name": name,
+            }
+            outliers.append({**where, "bytes": int(held[at, part]), "median": int(median[part])})
+    return sorted(outliers, key=lambda each: (-abs(each["bytes"] - each["median"]), each["run"]))
 
 
-def _facts(runs: Sequence[Frame], key: str) -> List[FleetFact]:
+def _facts(runs: Sequence[Frame], key: str) -> List[Dict[str, Any]]:
     found = []
     for fact in sorted(runs[0].columns.difference([*_NOT_COMPARED, key])):
         counts = [_texts(group, fact).value_counts() for group in runs]
@@ -186,7 +182,7 @@ def _facts(runs: Sequence[Frame], key: str) -> List[FleetFact]:
         # A fact with many values, such as the kind of board, differs by chance.
         is_usual = any(2 * each["runs"] > len(group) for each, group in zip(most, runs))
         if is_usual and not is_redundant(fact) and len({each["value"] for each in most}) > 1:
-            found.append(FleetFact(fact, label(fact), most))
+            found.append({"key": fact, "label": label(fact), "values": most})
     return found
 
 

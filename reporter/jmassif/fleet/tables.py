@@ -138,16 +138,17 @@ def _lines(found: FleetDifference, row: FleetRow) -> Iterator[List[str]]:
 
 def _outliers(found: FleetDifference) -> Iterator[Any]:
     for each in found.outliers:
-        part = "total" if each.view == TOTAL else f"{each.view} {each.name}"
-        yield [each.host or each.file, found.groups[each.group].label, each.bytes, each.median, part, each.file]
+        part = "total" if each["view"] == TOTAL else f"{each['view']} {each['name']}"
+        label = found.groups[each["group"]].label
+        yield [each["host"] or each["file"], label, each["bytes"], each["median"], part, each["file"]]
 
 
-def _facts(found: FleetDifference) -> Iterator[List[str]]:
+def _facts(found: FleetDifference) -> Iterator[Any]:
     for fact in found.facts:
-        texts = [_short(each["value"] or "?") for each in fact.values]
-        shares = [100 * each["runs"] // group.runs for each, group in zip(fact.values, found.groups)]
+        texts = [_short(each["value"] or "?") for each in fact["values"]]
+        shares = [100 * each["runs"] // group.runs for each, group in zip(fact["values"], found.groups)]
         cells = [text if share == 100 else f"{text} ({share} %)" for text, share in zip(texts, shares)]
-        yield [_short(fact.label), *cells]
+        yield [_short(fact["label"]), *cells]
 
 
 def write_tables(found: FleetDifference, is_all: bool, is_markdown: bool) -> Iterator[str]:
@@ -199,11 +200,10 @@ def write_list(runs: Frame) -> Iterator[str]:
 
 def _part(found: FleetDifference, row: FleetRow) -> FleetPart:
     title = "Total" if row.view == TOTAL else f"{row.view.replace('-', ' ')} {row.name}"
-    groups = [
-        f"{count(of.n, 'run')}: median {size(of.median)}, spread {size(of.spread)}, 5 % below {size(of.low)}, 5 % above"
-        f" {size(of.high)}"
-        for of in row.groups
-    ]
+    groups = []
+    for of in row.groups:
+        median, spread, low, high = map(size, of[1:])
+        groups.append(f"{count(of.n, 'run')}: median {median}, spread {spread}, 5 % below {low}, 5 % above {high}")
     return FleetPart(title, groups)
 
 
@@ -224,18 +224,15 @@ def _page_tables(found: FleetDifference) -> Iterator[ReadyTable]:
         yield ReadyTable(f"by-{view}", _TITLES[view], "medians", 25, heads, list(map(_part_row, rows)), [])
     heads = [("run", ""), ("group", ""), ("bytes", "bytes"), ("median", "bytes"), ("part", ""), ("trace", "long")]
     yield ReadyTable("outliers", _LAST_TITLES[0], "", 25, heads, list(_outliers(found)), [])
-    facts: List[List[TableCell]] = [list(row) for row in _facts(found)]
     heads = [("name", ""), *((label, "") for label in labels)]
-    yield ReadyTable("facts", _LAST_TITLES[1], "", 25, heads, facts, [])
+    yield ReadyTable("facts", _LAST_TITLES[1], "", 25, heads, list(_facts(found)), [])
 
 
 def write_page(found: FleetDifference) -> Iterator[str]:
     """As HTML, with the runs of each group, in columns, and the figures of each. Raises FormatError."""
     groups = [group.label for group in found.groups]
-    runs = [
-        FleetRuns(*([text or "" for text in of_group[name]] for name in ("host", "board", "file", "start")))
-        for of_group in found.runs
-    ]
+    names = "host", "board", "file", "start"
+    runs = [FleetRuns(*([text or "" for text in of_group[name]] for name in names)) for of_group in found.runs]
     page = FleetPage(groups, [_part(found, row) for row in found.rows], runs, list(_page_tables(found)))
     packed = Columns()
     for row in range(len(found.rows)):
