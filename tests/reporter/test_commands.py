@@ -45,7 +45,7 @@ def test_help_fits_a_screen_and_has_two_examples_that_are_accepted(
         build_parser(name).parse_args(words[words.index(name, words.index("jmassif")) + 1 :])
 
 
-@pytest.mark.parametrize("action", ["load", "diff", "runs"])
+@pytest.mark.parametrize("action", ["load", "watch", "diff", "runs"])
 def test_each_action_of_fleet_has_a_help_of_its_own(action: str, capsys: "pytest.CaptureFixture[str]") -> None:
     assert f"usage: jmassif fleet {action} " in help_of("fleet", action, capsys=capsys)
 
@@ -223,7 +223,7 @@ def test_fish_completes_commands_options_and_values(
     assert in_fish(made, tmp_path, "jmassif top --sort=") == [
         f"--sort={n}" for n in ("device", "grown", "held", "host")
     ]
-    assert {"diff", "load", "runs"} <= set(in_fish(made, tmp_path, "jmassif fleet "))
+    assert {"diff", "load", "runs", "watch"} <= set(in_fish(made, tmp_path, "jmassif fleet "))
     assert "--jobs" in in_fish(made, tmp_path, "jmassif fleet load --")
 
 
