@@ -40,7 +40,9 @@ def reader_of(path: Path, cluster: Cluster) -> "Optional[subprocess.Popen[bytes]
     return None
 
 
-def test_a_cluster_brings_the_same_rows_though_a_worker_is_killed_three_times(cluster: Cluster, tmp_path: Path) -> None:
+def test_a_cluster_brings_the_same_rows_though_a_worker_is_killed_three_times(
+    cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A trace that is a pipe holds its worker until that is killed. The scheduler tries again once, the loader too, alone."""
     traces = [tmp_path / f"{number:02}.jmassif" for number in range(20)]
     for number, path in enumerate(traces):
@@ -71,6 +73,10 @@ def test_a_cluster_brings_the_same_rows_though_a_worker_is_killed_three_times(cl
     here = jmassif("fleet", "load", "--jobs=1", tmp_path / "here.db", *traces)
     assert here.status == 1 and "19 traces added" in here.err
     assert contents(str(tmp_path / "on.db")) == contents(str(tmp_path / "here.db"))
+    monkeypatch.setattr(load, "__version__", "0.0.0")
+    other = jmassif("fleet", "load", f"--on={cluster.address}", tmp_path / "on.db", *traces)
+    assert_one_line_error("jmassif fleet", other)
+    assert "a worker has another jmassif than 0.0.0" in other.err
 
 
 def test_a_cluster_that_is_none_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

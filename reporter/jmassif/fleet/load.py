@@ -67,13 +67,13 @@ def cluster(address: str) -> Iterator[Readers]:
     try:
         with Client(address, timeout=_CONNECT_SECONDS, set_as_default=False) as client:
             client.wait_for_workers(1, _CONNECT_SECONDS)
-            others = set(client.run(version).values()) - {__version__}
+            others = set(map(str, client.run(version, on_error="return").values())) - {__version__}
             if others:
-                raise FleetError(f"{address}: a worker has jmassif {others.pop()} and not {__version__}")
+                raise FleetError(f"{address}: a worker has another jmassif than {__version__}: {others.pop()}")
             # Not pure: a second reading of a trace is not the result of the first.
             yield Readers(lambda: client.get_executor(pure=False), _MOST_ON_CLUSTER, KilledWorker)
-    except ImportError as error:
-        raise FleetError(f"{address}: a worker has no jmassif {__version__} ({error}): install it there")
+    except ImportError as error:  # on a worker that came later
+        raise FleetError(f"{address}: a worker has another jmassif than {__version__}: {error}")
     except (CancelledError, OSError, TimeoutError, ValueError) as error:
         raise Unavailable(f"{address}: no scheduler with a worker answers ({type(error).__name__})")
 
