@@ -141,7 +141,10 @@ static void write_variable(const HChar *name, SizeT n, const HChar *value)
 
 static void write_environment(void)
 {
-    static const HChar wanted[] = "CUDA_*|PYTORCH_*|CUDNN_*|CUBLAS_*|PYTHONMALLOC=*|OMP_NUM_THREADS=*";
+    static const HChar wanted[] =
+        "CUDA_*|PYTORCH_*|CUDNN_*|CUBLAS_*|PYTHONMALLOC=*|OMP_NUM_THREADS=*|RANK=*|LOCAL_RANK=*|WORLD_SIZE=*|"
+        "TORCHELASTIC_RUN_ID=*|OMPI_COMM_WORLD_*|PMI_RANK=*|PMI_SIZE=*|SLURM_PROCID=*|SLURM_LOCALID=*|SLURM_NTASKS=*|"
+        "SLURM_JOB_ID=*|MPI_LOCALRANKID=*";
     for (HChar **e = host_program_environment(); e && *e; e++) {
         const HChar *equals = strchr(*e, '=');
         if (equals && jm_text_fits_any(wanted, *e))
@@ -218,8 +221,7 @@ void jm_manifest_write(void)
         jm_trace_manifest_uint("cpus", cpus);
     write_first_line("board", of_board("/proc/device-tree/model"));
     write_l4t();
-    DpkgEntry entry;
-    memset(&entry, 0, sizeof entry);
+    DpkgEntry entry = {0};
     // In a container the board's packages are L4T's, but the program uses the container's own, so
     // these come last.
     if (*jm_options.board_root)
@@ -246,9 +248,7 @@ static void write_version_after(const HChar *key, const HChar *text, const HChar
 // A wheel has torch/version.py beside the library's folder, with a line "__version__ = '1.10.0'".
 static void torch_version_line(const HChar *line, void *context)
 {
-    if (strncmp(line, "__version__", 11) != 0)
-        return;
-    const HChar *quote = strpbrk((HChar *)line, "'\"");
+    const HChar *quote = strncmp(line, "__version__", 11) == 0 ? strpbrk((HChar *)line, "'\"") : NULL;
     if (!quote)
         return;
     HChar version[64];

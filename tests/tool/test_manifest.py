@@ -82,6 +82,17 @@ def test_the_environment_that_changes_how_memory_is_used() -> None:
     assert not any("MY_TOKEN" in key or "secret" in text for key, text in found.items())
 
 
+@pytest.mark.parametrize("host", ["valgrind", "native"])
+def test_the_place_in_a_distributed_job_is_that_of_its_launcher(host: str) -> None:
+    names = "RANK LOCAL_RANK WORLD_SIZE TORCHELASTIC_RUN_ID OMPI_COMM_WORLD_RANK OMPI_COMM_WORLD_SIZE PMI_RANK PMI_SIZE"
+    given = {
+        name: str(n) for n, name in enumerate(f"{names} SLURM_PROCID SLURM_NTASKS SLURM_LOCALID SLURM_JOB_ID".split())
+    }
+    others = {"RANKS": "1", "SLURM_JOB_USER": "somebody"}
+    found = record([compile_c(TEXT, "-fno-builtin"), "x", "y"], env={**given, **others}, host=host).profile.manifest
+    assert {key[4:]: value for key, value in found.items() if key[4:] in {**given, **others}} == given
+
+
 def test_a_variable_that_the_program_sets_is_what_holds_when_it_is_asked_for() -> None:
     """As PyTorch asks when it is first used: by getenv, after a script has set os.environ."""
     script = """
