@@ -242,6 +242,16 @@ def _label(names: Names, place: Place) -> str:
     return names.frame(place) if isinstance(place, int) else place
 
 
+def sizes_by_label(names: Names, places: Places, space: str = "") -> Dict[str, int]:
+    """Bytes by place, under names that other runs of the program have too; without memory that has no stack."""
+    found: Dict[str, int] = {}
+    for place, parts in places.items():
+        if place:
+            label = _label(names, place)
+            found[label] = found.get(label, 0) + _sum(parts, space)
+    return found
+
+
 def hot_spot(profile: Profile, names: Names, places: Places, space: str = "") -> Optional[HotSpot]:
     """In "host" or "device" memory, in both with ""; None where no memory has a stack. Of equal ones the first."""
 

@@ -10,13 +10,15 @@ with its ledger, less the memory that it inherited by fork.
 Times are on the common clock (model/process_tree.py).
 """
 
+import signal
+from statistics import median_low
 from typing import Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple, Union
 
 from jmassif.analysis.aggregate import Ledger, Usage, UsageRow, ledger, ledger_of_rows
-from jmassif.analysis.lines import HotSpot, by_place, hot_spot
+from jmassif.analysis.lines import HotSpot, by_place, hot_spot, sizes_by_label
 from jmassif.analysis.inherited import Observed, beyond, observed
 from jmassif.analysis.leaks import Growth, find_growth
-from jmassif.analysis.oom import Incident, Outcome, incidents_of, outcome_of
+from jmassif.analysis.oom import NOTE, Incident, Outcome, incidents_of, outcome_of
 from jmassif.attribution.names import Names
 from jmassif.model.process_tree import Process, tree
 from jmassif.model.records import LiveBytesByAccount
@@ -275,6 +277,38 @@ class Adjustments(NamedTuple):
     rest: int
 
 
+class RankRow(NamedTuple):
+    """A rank of a distributed job at the peak of its own process, in bytes."""
+
+    ended: Ended
+    peak: int
+    yours: int
+    cached: int
+    by_line: Dict[str, int]  # memory by the line to blame; labels are the same in all ranks
+
+    @property
+    def rank(self) -> int:
+        return self.ended.process.rank.number if self.ended.process.rank else 0
+
+    @property
+    def pid(self) -> int:
+        return self.ended.process.pid
+
+    @property
+    def host(self) -> str:
+        return self.ended.process.profile.manifest.get("host", "")
+
+
+class OddRank(NamedTuple):
+    """The rank whose peak is farthest from the median of all ranks."""
+
+    row: RankRow
+    median: int
+    line: str  # the line, or site, that is farthest from its own median in the same direction; "": none is
+    line_bytes: int
+    line_median: int
+
+
 class JobReport(NamedTuple):
     """Numbers on a job that are of several processes' analyses."""
 
@@ -284,6 +318,9 @@ class JobReport(NamedTuple):
     ended: List[Ended]  # each of the processes
     growing: List[Tuple[Process, Growth]]  # the largest growth first
     hot_spot: Optional[Tuple[Process, HotSpot]]  # the line with the most memory; one of the user's own first
+    ranks: List[RankRow]  # in their order; empty of a job that is not distributed
+    odd: Optional[OddRank]  # None: all are alike, or fewer than three
+    first_failure: Optional[Ended]  # of the ranks
 
 
 def ledger_of(at: JobMoment) -> Ledger:
@@ -308,20 +345,70 @@ def adjustments(at: JobMoment) -> Adjustments:
     return Adjustments(unwritten, beyond_ledgers - unwritten)
 
 
+# ---- ranks -----------------------------------------------------------------------------------
+
+# Ranks that differ by less are alike.
+_LEAST_ODD_SHARE = 0.05
+_LEAST_ODD = 1 << 20
+
+
+def _rank_row(ended: Ended, names: Names, measure: str) -> RankRow:
+    run, space = ended.process.profile, "" if measure == "total" else measure
+    at_end = run.composition(len(run.snapshots) - 1) if run.snapshots else {}
+    live = run.peak_composition(measure) if measure in run.peaks else at_end
+    groups = {group.name: group.usage.on(space) for group in ledger(run, live).groups}
+    by_line = sizes_by_label(names, by_place(run, names, live), space)
+    return RankRow(ended, ended.ledger_peak, groups.get("yours", 0), groups.get("cached", 0), by_line)
+
+
+def has_failed(ended: Ended) -> bool:
+    return ended.outcome.severity != NOTE and not ended.is_dismissed
+
+
+def failure_order(ended: Ended) -> Tuple[bool, int]:
+    """A rank that ran out of memory or was killed comes before those that failed or were ended because of it: these have an
+    exit status, or SIGTERM of the launcher. The time of a process without an end record is that of its last record."""
+    outcome = ended.outcome
+    is_effect = outcome.end == "exit" or (outcome.end, outcome.code) == ("signal", signal.SIGTERM)
+    time = ended.failed.last.time if ended.failed is not None and outcome.is_fatal else outcome.time
+    return is_effect and not outcome.is_fatal, time + ended.process.offset
+
+
+def _odd_rank(rows: Sequence[RankRow]) -> Optional[OddRank]:
+    if len(rows) < 3:
+        return None
+    middle = median_low([row.peak for row in rows])
+    # A rank that failed may hold less because it ended early.
+    compared = [row for row in rows if row.peak > middle or not has_failed(row.ended)]
+    odd = max(compared, key=lambda row: abs(row.peak - middle), default=None)
+    if odd is None or abs(odd.peak - middle) < max(_LEAST_ODD, _LEAST_ODD_SHARE * middle):
+        return None
+    by = 1 if odd.peak > middle else -1
+    others = {line: median_low([row.by_line.get(line, 0) for row in rows]) for row in rows for line in row.by_line}
+    apart = {line: by * (odd.by_line.get(line, 0) - usual) for line, usual in others.items()}
+    line = max(apart, key=lambda line: apart[line], default="")
+    line = line if apart.get(line, 0) > 0 else ""
+    return OddRank(odd, middle, line, odd.by_line.get(line, 0), others.get(line, 0))
+
+
 def build_job_report(job: Processes, known: Optional[Sequence[Names]] = None) -> JobReport:
     """`known` are the members' names, where they were made already."""
     at, measure = job.main_peak, job.measures[-1]
-    ended, growing, spots = [], [], []
+    ended, growing, spots, ranks = [], [], [], []
     for process, names in zip(job.members, known or [Names(process.profile) for process in job.members]):
         run, part = process.profile, at.part_of(process)
         incidents = incidents_of(run, names)
         outcome = outcome_of(run, incidents)
         failed = incidents[outcome.failed - 1] if outcome.failed else None
         ended.append(Ended(process, part, process.peak(measure), outcome, failed))
+        ranks += [_rank_row(ended[-1], names, measure)] if process.rank else []
         growing.append((process, find_growth(run, names)))
         places = by_place(run, names, part.composition()) if part else {}
         spot = hot_spot(run, names, places, "" if measure == "total" else measure) if places else None
         spots += [(process, spot)] if spot else []
     growing = sorted((row for row in growing if row[1].lines), key=lambda row: -row[1].grown)
     best = max(spots, key=lambda row: (row[1].is_yours, row[1].bytes), default=None)
-    return JobReport(job, ledger_of(at), adjustments(at), ended, growing, best)
+    ranks.sort(key=lambda row: (row.rank, row.ended.process.begin))
+    failed_ranks = [row.ended for row in ranks if has_failed(row.ended)]
+    first = min(failed_ranks, key=failure_order, default=None)
+    return JobReport(job, ledger_of(at), adjustments(at), ended, growing, best, ranks, _odd_rank(ranks), first)

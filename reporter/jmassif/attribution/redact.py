@@ -10,6 +10,7 @@ import re
 from typing import Dict, List
 
 from jmassif.model.run import Profile
+from jmassif.model.run_info import OF_RANK
 
 
 # Shown in place of a directory.
@@ -106,7 +107,8 @@ def _manifest(profile: Profile, scrub: _Scrubber) -> Dict[str, str]:
     kept: Dict[str, str] = {"command": _command(profile)}
     for key, value in profile.manifest.items():
         is_option = key.startswith("option.") and key not in _NAMED and _HARMLESS.fullmatch(value)
-        if key in _KEPT or key.startswith("package.") or is_option:
+        is_rank = key in OF_RANK and value.isdecimal()
+        if key in _KEPT or key.startswith("package.") or is_option or is_rank:
             kept[key] = scrub.words(value)
         elif key == "stopped":
             kept[key] = scrub.text(value)

@@ -10,14 +10,15 @@ import collections.abc
 import json
 import sys
 from array import array
-from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, NamedTuple, Sequence, Tuple
+from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 from typing import Union, get_type_hints
 
 from jmassif.analysis.aggregate import VALUES, NamedUsage, by_name
 from jmassif.analysis.device_memory import Segment
 from jmassif.analysis.moments import Moment
 from jmassif.analysis.oom import Situation
-from jmassif.analysis.processes import MEASURES, Adjustments, Ended, JobMoment, Part, Processes, build_job_report
+from jmassif.analysis.processes import MEASURES, Adjustments, Ended, JobMoment, OddRank, Part, Processes, RankRow
+from jmassif.analysis.processes import build_job_report
 from jmassif.analysis.summary import Ledger, Report, Usage, Whole, build_report, moment_of
 from jmassif.attribution.names import Names
 from jmassif.attribution.views import naming
@@ -41,7 +42,8 @@ _MEMBERS: Mapping[Any, Sequence[str]] = {
     Moment: ("name", "time"),
     Part: ("host", "device", "has_share"),
     Peak: ("which", "time", "host", "device", "by_kind"),
-    Process: ("pid", "run_id", "command", "relation", "parent", "begin", "end"),
+    Process: ("pid", "run_id", "command", "relation", "parent", "begin", "end", "rank"),
+    RankRow: ("rank", "host", "pid", "peak", "yours", "cached"),
     Region: ("text", "thread", "depth", "begin", "end"),
     Situation: Situation._fields + ("missing",),
     Segment: ("address", "bytes", "account", "parts"),
@@ -116,6 +118,9 @@ class Job(NamedTuple):
     ledger: Ledger
     adjustments: Adjustments
     timeline: Dict[str, List[int]]
+    ranks: List[RankRow]
+    odd: Optional[OddRank]
+    first_failure: Optional[int]  # the rank that failed first
 
 
 # ---- their schema ----------------------------------------------------------------------------
@@ -305,6 +310,9 @@ def write_job(job: Processes, view_of: Callable[[Profile], View], is_each: bool 
         made.ledger,
         made.adjustments,
         {name: [getattr(row, name) for row in job.timeline()] for name in _MEMBERS[JobMoment]},
+        made.ranks,
+        made.odd,
+        next((row.rank for row in made.ranks if row.ended is made.first_failure), None),
     )
     yield json.dumps({**data(Head("jmassif-job")), **data(found)})
 

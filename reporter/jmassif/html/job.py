@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Data of a job: its processes, and before them the sum as a run of its own, whose cells are those of all processes."""
 
-from typing import Any, Dict, List, Optional, Sequence
+from typing import Any, Dict, Iterator, List, Optional, Sequence
 
 from jmassif.analysis.processes import JobReport
 from jmassif.analysis.summary import NOTE, Report
@@ -13,7 +13,7 @@ from jmassif.html.first import statements_data
 from jmassif.html.names import SharedNames
 from jmassif.html.tables import joint_tables
 from jmassif.model.records import PEAKS
-from jmassif.render.job import Statement, statements
+from jmassif.render.job import Statement, rank_cells, statements
 from jmassif.render.sources import Sources
 
 
@@ -43,6 +43,16 @@ def _shifted(rows: Sequence[Dict[str, Any]], by: int) -> List[Dict[str, Any]]:
     ]
 
 
+def _ranks(made: JobReport) -> Iterator[head.ReadyTable]:
+    heads = [("rank", ""), ("host", ""), ("pid", ""), ("end", ""), ("status", "long")]
+    heads += [(name, "bytes") for name in ("peak", "your code", "cache")]
+    rows: List[List[head.TableCell]] = [
+        [*map(shown, rank_cells(row, not made.job.no_clock)), row.peak, row.yours, row.cached] for row in made.ranks
+    ]
+    if rows:
+        yield head.ReadyTable("about", "Ranks", "each at its own peak", 25, heads, rows, [])
+
+
 def _sum(made: JobReport, reports: Sequence[Report], runs: Sequence[RunData], names: SharedNames) -> RunData:
     """Facts of the machine are those of the first process, which has seen it for longest."""
     heads, columns = [run.head for run in runs], Columns()
@@ -52,7 +62,7 @@ def _sum(made: JobReport, reports: Sequence[Report], runs: Sequence[RunData], na
 
     clock = [Statement("note", NOTE, f"No common clock: {shown(made.job.no_clock)}.")] if made.job.no_clock else []
     n_kept = sum(each["columns"]["node.parent"]["rows"] - 1 for each in heads)
-    figures = head.Figures(tables=joint_tables(reports, [each["offset"] for each in heads]))
+    figures = head.Figures(tables=[*_ranks(made), *joint_tables(reports, [each["offset"] for each in heads])])
     whole = {
         **heads[0],
         **head.run_head(names.cell_names(), _moments(made, columns), figures),

@@ -10,7 +10,7 @@ import signal
 from typing import Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from jmassif.model.run import Profile
-from jmassif.model.run_info import run_id
+from jmassif.model.run_info import Rank, ranks_of, run_id
 from jmassif.units import printable
 
 
@@ -31,9 +31,12 @@ class Process(NamedTuple):
     offset: int  # to be added to the trace's times
     begin: int
     end: int
+    rank: Optional[Rank] = None  # in a distributed job; None: it has none, or is a helper of the rank's process
 
     @property
     def called(self) -> str:
+        if self.rank is not None:
+            return f"rank {self.rank.number}"
         return f"process {self.pid}" if self.pid else printable(self.name)
 
     @property
@@ -113,6 +116,21 @@ def twice(traces: Sequence[Tuple[str, Profile]]) -> Optional[Tuple[str, str]]:
     return None
 
 
+def _with_ranks(members: List[Process]) -> List[Process]:
+    """The largest process of each rank has it: not its forks, nor a shell that started it."""
+    ranks = ranks_of([member.profile for member in members])
+    first: List[int] = []  # by member, the first process of its rank
+    largest: Dict[int, int] = {}
+    for index, (member, rank) in enumerate(zip(members, ranks)):
+        is_helper = member.parent is not None and ranks[member.parent] == rank
+        first.append(first[member.parent or 0] if is_helper else index)
+        if rank is not None and not (is_helper and member.shares):
+            before = largest.setdefault(first[index], index)
+            if member.peak("total") > members[before].peak("total"):
+                largest[first[index]] = index
+    return [m._replace(rank=ranks[n] if largest.get(first[n]) == n else None) for n, m in enumerate(members)]
+
+
 def tree(traces: Sequence[Tuple[str, Profile]]) -> Tuple[List[Process], str]:
     """The processes of these traces (name of the file, profile), each before those that it started.
 
@@ -144,4 +162,4 @@ def tree(traces: Sequence[Tuple[str, Profile]]) -> Tuple[List[Process], str]:
         depth = 0 if at is None else members[at].depth + 1
         members.append(found[index]._replace(parent=at, relation=relation if depth else "", depth=depth))
         pending += children.get(index, [])[::-1]
-    return members, no_clock
+    return _with_ranks(members), no_clock

@@ -114,21 +114,64 @@ def about(profile: Profile) -> List[Tuple[str, str]]:
     ram = f"{_installed_memory(profile)} of memory" if profile.number("mem-total-bytes") is not None else ""
     software = known("Python {}", "python"), known("PyTorch {}", "pytorch")
     recorders = known("jmassif {}", "jmassif"), known("Valgrind {}", "valgrind")
-    by_key = sorted(manifest.items())
+    by_key = sorted(pair for pair in manifest.items() if pair[0] not in OF_RANK)
     rows = [
         ("Command", manifest.get("command", "")),
         ("Run", _row(*start, duration, ending_of(profile))),
+        ("Rank", _rank_row(profile)),
         ("Machine", _row(*board, ram, known("Linux {}", "kernel"))),
         ("Software", _row(*software, *recorders)),
         ("Recorder", _NATIVE if recorder(profile) == "native" else ""),
         ("Packages", _row(*(f"{key[8:]} {text}" for key, text in by_key if key.startswith("package.") and text))),
-        ("Environment", _row(*(f"{key[4:]}={text}" for key, text in by_key if key.startswith("env.")))),
+        ("Environment", _row(*(f"{key[4:]}={text}" for key, text in by_key if key[:4] == "env."))),
         ("Memory", memory.get(manifest.get("memory", ""), "") if any(profile.timeline.device) else ""),
         ("Peaks", _peaks(profile)),
         ("Stopped", manifest.get("stopped", "")),
         ("Truncated", profile.truncation or ""),
     ]
     return [(name, text) for name, text in rows if text]
+
+
+class Rank(NamedTuple):
+    """The place of a process in a distributed job."""
+
+    number: int
+    world: int  # how many ranks the job has
+    local: str  # number on its machine; "" if not on record
+    job: str  # likewise
+
+
+# Variables of launchers, for number, world, local and job. torchrun's are first: Slurm or MPI may have started torchrun itself.
+_LAUNCHERS = (
+    ("RANK", "WORLD_SIZE", "LOCAL_RANK", "TORCHELASTIC_RUN_ID"),
+    ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK", "SLURM_JOB_ID"),
+    ("PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "SLURM_JOB_ID"),
+    ("SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID", "SLURM_JOB_ID"),
+)
+OF_RANK = tuple(f"env.{name}" for names in _LAUNCHERS for name in names)
+
+
+def ranks_of(profiles: Sequence[Profile]) -> List[Optional[Rank]]:
+    """Of the processes of one job: all by the same launcher's variables. A job of one process has no ranks."""
+    for names in _LAUNCHERS:
+        texts = [[profile.manifest.get(f"env.{name}", "") for name in names] for profile in profiles]
+        found = [
+            Rank(int(number), int(world), local, job)
+            if re.fullmatch(r"[0-9]{1,9} [0-9]{1,9}", f"{number} {world}") and int(number) < int(world) > 1
+            else None
+            for number, world, local, job in texts
+        ]
+        if any(found):
+            return found
+    return [None] * len(profiles)
+
+
+def _rank_row(profile: Profile) -> str:
+    (rank,) = ranks_of([profile])
+    if rank is None:
+        return ""
+    local, host = rank.local and f"local rank {rank.local}", profile.manifest.get("host", "")
+    return _row(f"{rank.number} of {rank.world}", local, rank.job and f"job {rank.job}", host and f"on {host}")
 
 
 _INTERPRETERS = ("python", "pypy")
@@ -269,7 +312,7 @@ def is_redundant(key: str) -> bool:
 
 
 # Facts of one run alone: they always differ, or mean nothing elsewhere.
-_OF_ONE_RUN = ("process", "pid", "ppid", "start", "start-unix-ms", "cwd", "user", "forked-from")
+_OF_ONE_RUN = ("process", "pid", "ppid", "start", "start-unix-ms", "cwd", "user", "forked-from", *OF_RANK)
 _PREFIXES = (("option.", "--"), ("env.", ""), ("package.", "package "))
 
 

@@ -2,10 +2,12 @@
 """The report of several traces: their sum, a table of the processes, owners, and the report of the largest process."""
 
 from collections import Counter
+from itertools import islice
 from typing import Callable, Iterator, List, NamedTuple, Sequence, Tuple
 
 from jmassif.analysis.oom import ALARM, NOTE, WARNING
-from jmassif.analysis.processes import Ended, JobMoment, JobReport, Processes, build_job_report
+from jmassif.analysis.processes import Ended, JobMoment, JobReport, OddRank, Processes, RankRow, build_job_report
+from jmassif.analysis.processes import failure_order, has_failed
 from jmassif.model.process_tree import FORKED, REPLACED, Process
 from jmassif.model.run import Profile
 from jmassif.model.run_info import short_command
@@ -15,7 +17,7 @@ from jmassif.render.layout import HEADING, PAGE, WIDE, Column, Line, Lines, Tabl
 from jmassif.render.owners import LEAST_OWNER, groups_table
 from jmassif.render.summary import ending, growth_text, missing, request, whole_percent
 from jmassif.render.view import View
-from jmassif.units import moment, printable, size
+from jmassif.units import growth, moment, printable, size
 
 _MOST_COMMAND = 60
 _HOW = {FORKED: "fork: ", REPLACED: "exec: "}
@@ -24,14 +26,15 @@ _MOST_ROWS = 12
 _LEAST_ROOM = 40  # for the largest process
 _MOST_LEAKS = 3
 _MOST_FAILURES = 3  # of one severity
-_MOST_NAMED = 4  # processes
+_MOST_NAMED = 4  # processes, or ranks
+_MOST_HOST = 20
 
 
 # ---- sentences -------------------------------------------------------------------------------
 
 
 # The subjects of statements, in their order.
-HAPPENED, POOL, LEAK, PLACE = "happened", "pool", "leak", "place"
+HAPPENED, POOL, ODD, LEAK, PLACE = "happened", "pool", "odd", "leak", "place"
 
 
 class Statement(NamedTuple):
@@ -81,34 +84,50 @@ def verdict(job: Processes) -> str:
     return f"{n}: {'. '.join(texts) or 'no memory on record'}."
 
 
+def _listed(names: List[str], n: int, one: str, several: str) -> str:
+    """ "process 2", "processes 2, 3 and 4", "processes 2, 3, 4, 5 and 17 more": of n the first names"""
+    *names, last = [*names, f"{n - len(names):,} more"] if n > len(names) else names
+    return f"{one} {last}" if not names else f"{several} {', '.join(names)} and {last}"
+
+
 def listed(processes: Sequence[Process]) -> str:
-    """ "process 2", "processes 2, 3 and 4", "processes 2, 3, 4, 5 and 17 more" """
     names = [str(process.pid or printable(process.name)) for process in processes[:_MOST_NAMED]]
-    left_out = len(processes) - len(names)
-    last = f"{left_out} more" if left_out else names.pop()
-    return f"process {last}" if not names else f"processes {', '.join(names)} and {last}"
+    return _listed(names, len(processes), "process", "processes")
 
 
-def _failure(each: Ended) -> str:
-    time = moment(each.outcome.time, each.process.profile.time_unit)
+def _failure(each: Ended, is_first: bool) -> str:
+    time = moment(each.outcome.time + each.process.offset, each.process.profile.time_unit)
     is_known = each.outcome.end not in ("cut", "unknown", "running")
     how = f"{ending(each.outcome)}{f', after {time}' if is_known else f' (last record: {time})'}"
     if each.failed is not None:
         alarm = "OUT OF MEMORY: " if each.outcome.is_fatal else ""
         how = f"{alarm}{request(each.failed)} {missing(each.failed)}; {how}"
-    return f"{each.process.called.capitalize()}: {how}."
+    host = printable(each.process.profile.manifest.get("host", ""))
+    where = f" failed first{host and f' (on {host}, process {each.process.pid})'}" if is_first else ""
+    return f"{each.process.called.capitalize()}{where}: {how}."
+
+
+def _odd(found: OddRank, n_ranks: int) -> str:
+    row = found.row
+    text = f"Rank {row.rank} differs most: peak {size(row.peak)}, {growth(row.peak - found.median)} against the median"
+    line = f", above all at {found.line}: {size(found.line_bytes)}, not {size(found.line_median)}" if found.line else ""
+    return f"{text} of {n_ranks} ranks, {size(found.median)}{line}."
 
 
 def statements(made: JobReport) -> List[Statement]:
     """Failures, the verdict, leaks, and the largest line."""
     found: List[Statement] = []
     for severity in (ALARM, WARNING):
-        alike = [each for each in made.ended if each.outcome.severity == severity and not each.is_dismissed]
-        found += [Statement(HAPPENED, severity, _failure(each)) for each in alike[:_MOST_FAILURES]]
+        alike = [each for each in made.ended if each.outcome.severity == severity and has_failed(each)]
+        alike.sort(key=failure_order if made.ranks else lambda each: (False, 0))
+        said = [Statement(HAPPENED, severity, _failure(each, each is made.first_failure)) for each in alike]
+        found += said[:_MOST_FAILURES]
         if alike[_MOST_FAILURES:]:
             others = listed([each.process for each in alike[_MOST_FAILURES:]])
             found.append(Statement(HAPPENED, severity, f"Likewise {others}."))
     found.append(Statement(POOL, NOTE, verdict(made.job)))
+    if made.odd is not None:
+        found.append(Statement(ODD, NOTE, _odd(made.odd, len(made.ranks))))
     for process, grown in made.growing[:_MOST_LEAKS]:
         text = f"{process.called.capitalize()}: {growth_text(grown, process.profile.time_unit)}"
         found.append(Statement(LEAK, WARNING, text))
@@ -142,8 +161,43 @@ def _notes(made: JobReport) -> Lines:
         sentences.append(f"Forked from a process without a trace here: {listed(job.orphans)}.")
     if len(job.machines) > 1 and not job.no_clock:
         machines = printable(", ".join(job.machines))
-        sentences.append(f"The clocks of {len(job.machines)} machines ({machines}) are taken to agree.")
+        sentences.append(
+            f"The clocks of {len(job.machines)} machines ({machines}) are taken to agree: the order of events on different"
+            " machines is as exact as these clocks."
+        )
+    here = {row.rank for row in made.ranks}
+    n_missing = max((row.ended.process.rank.world for row in made.ranks if row.ended.process.rank), default=0) - len(
+        here
+    )
+    if n_missing > 0:
+        missing_ = map(str, islice((n for n in range(n_missing + len(here)) if n not in here), _MOST_NAMED))
+        sentences.append(f"Without a trace here: {_listed(list(missing_), n_missing, 'rank', 'ranks')}.")
     return [""] + paragraph(" ".join(sentences)) if sentences else []
+
+
+def rank_cells(row: RankRow, is_clock: bool) -> List[str]:
+    """Rank, host, process; when it ended on the common clock, and how."""
+    ended = row.ended
+    when = moment(ended.process.end, "ms") if is_clock else ""
+    how = ending(ended.outcome)
+    return [str(row.rank), printable(row.host), str(ended.process.pid or "?"), when, how]
+
+
+def _ranks(made: JobReport, is_brief: bool) -> Lines:
+    """Those that failed first or differ most are always among the shown ones."""
+    named_ = [row for row in made.ranks if row.ended is made.first_failure or made.odd and row is made.odd.row]
+    rest = [row for row in made.ranks if row not in named_]
+    shown = named_ + rest[: max(0, _MOST_ROWS - len(named_)) if is_brief else None]
+    host = Column("host", max([4, *(min(_MOST_HOST, len(printable(row.host))) for row in shown)]), 2, "<")
+    figures = [Column(head, 11) for head in ("peak", "your code", "cache", "end")]
+    table = Table(Column("rank", 4), host, Column("pid", 9), *figures, Column("status", gap=2))
+    rows = []
+    for row in made.ranks:
+        rank, name, pid, when, how = rank_cells(row, not made.job.no_clock)
+        figures_ = map(size, (row.peak, row.yours, row.cached))
+        rows += [[rank, cut(name, _MOST_HOST), pid, *figures_, when, how.partition(":")[0]]] if row in shown else []
+    lines = table.section("Ranks, each at its own peak", rows)
+    return lines + ([f"and {len(made.ranks) - len(rows):,} more: --all"] if len(rows) < len(made.ranks) else [])
 
 
 def _command(process: Process) -> str:
@@ -212,7 +266,7 @@ def write(job: Processes, view_of: Callable[[Profile], View], is_each: bool = Fa
     view = view_of(largest.profile)
     points = [Point(row.time, row.host, row.device, row.on("total")) for row in job.timeline()]
     lines = _headline(made) + _notes(made) + graph(points, job.is_discrete, "ms", view)
-    lines += _table(made, view.is_brief) + _by_owner(made, view.is_brief)
+    lines += _ranks(made, view.is_brief) + _table(made, view.is_brief) + _by_owner(made, view.is_brief)
     yield from lines
     for process in job.members if is_each else [largest]:
         which = f"the trace {printable(process.name)}" if is_each else "the largest process; --each shows all"
