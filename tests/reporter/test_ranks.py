@@ -190,3 +190,9 @@ def test_an_anonymous_report_keeps_ranks_and_no_job() -> None:
         "env.WORLD_SIZE": "4",
         "env.LOCAL_RANK": "1",
     }
+
+
+def test_an_error_comes_before_the_ranks_that_the_launcher_ended_because_of_it() -> None:
+    texts = said(rank(0, "Z 620 signal 15"), rank(1, "Z 600 exit 1"), rank(2, "Z 620 signal 15"))
+    assert texts[0].startswith("Rank 1 failed first (on board-1, process 101): exit status 1")
+    assert texts[1].startswith("Rank 0: killed by signal 15")

@@ -316,6 +316,7 @@ class JobReport(NamedTuple):
     ledger: Ledger  # of all processes at the main peak, without inherited memory
     adjustments: Adjustments
     ended: List[Ended]  # each of the processes
+    failures: List[Ended]  # of these; in a distributed job in their order (_failure_order), else in the tree's
     growing: List[Tuple[Process, Growth]]  # the largest growth first
     hot_spot: Optional[Tuple[Process, HotSpot]]  # the line with the most memory; one of the user's own first
     ranks: List[RankRow]  # in their order; empty of a job that is not distributed
@@ -361,11 +362,11 @@ def _rank_row(ended: Ended, names: Names, measure: str) -> RankRow:
     return RankRow(ended, ended.ledger_peak, groups.get("yours", 0), groups.get("cached", 0), by_line)
 
 
-def has_failed(ended: Ended) -> bool:
+def _has_failed(ended: Ended) -> bool:
     return ended.outcome.severity != NOTE and not ended.is_dismissed
 
 
-def failure_order(ended: Ended) -> Tuple[bool, int]:
+def _failure_order(ended: Ended) -> Tuple[bool, int]:
     """A rank that ran out of memory or was killed comes before those that failed or were ended because of it: these have an
     exit status, or SIGTERM of the launcher. The time of a process without an end record is that of its last record."""
     outcome = ended.outcome
@@ -379,7 +380,7 @@ def _odd_rank(rows: Sequence[RankRow]) -> Optional[OddRank]:
         return None
     middle = median_low([row.peak for row in rows])
     # A rank that failed may hold less because it ended early.
-    compared = [row for row in rows if row.peak > middle or not has_failed(row.ended)]
+    compared = [row for row in rows if row.peak > middle or not _has_failed(row.ended)]
     odd = max(compared, key=lambda row: abs(row.peak - middle), default=None)
     if odd is None or abs(odd.peak - middle) < max(_LEAST_ODD, _LEAST_ODD_SHARE * middle):
         return None
@@ -409,6 +410,8 @@ def build_job_report(job: Processes, known: Optional[Sequence[Names]] = None) ->
     growing = sorted((row for row in growing if row[1].lines), key=lambda row: -row[1].grown)
     best = max(spots, key=lambda row: (row[1].is_yours, row[1].bytes), default=None)
     ranks.sort(key=lambda row: (row.rank, row.ended.process.begin))
-    failed_ranks = [row.ended for row in ranks if has_failed(row.ended)]
-    first = min(failed_ranks, key=failure_order, default=None)
-    return JobReport(job, ledger_of(at), adjustments(at), ended, growing, best, ranks, _odd_rank(ranks), first)
+    failures = [each for each in ended if _has_failed(each)]
+    failures.sort(key=_failure_order if ranks else lambda each: (False, 0))
+    first = next((each for each in failures if each.process.rank), None)
+    odd = _odd_rank(ranks)
+    return JobReport(job, ledger_of(at), adjustments(at), ended, failures, growing, best, ranks, odd, first)

@@ -7,7 +7,6 @@ from typing import Callable, Iterator, List, NamedTuple, Sequence, Tuple
 
 from jmassif.analysis.oom import ALARM, NOTE, WARNING
 from jmassif.analysis.processes import Ended, JobMoment, JobReport, OddRank, Processes, RankRow, build_job_report
-from jmassif.analysis.processes import failure_order, has_failed
 from jmassif.model.process_tree import FORKED, REPLACED, Process
 from jmassif.model.run import Profile
 from jmassif.model.run_info import short_command
@@ -95,7 +94,7 @@ def listed(processes: Sequence[Process]) -> str:
     return _listed(names, len(processes), "process", "processes")
 
 
-def _failure(each: Ended, is_first: bool) -> str:
+def _failure(each: Ended, is_first: bool = False) -> str:
     time = moment(each.outcome.time + each.process.offset, each.process.profile.time_unit)
     is_known = each.outcome.end not in ("cut", "unknown", "running")
     how = f"{ending(each.outcome)}{f', after {time}' if is_known else f' (last record: {time})'}"
@@ -116,12 +115,11 @@ def _odd(found: OddRank, n_ranks: int) -> str:
 
 def statements(made: JobReport) -> List[Statement]:
     """Failures, the verdict, leaks, and the largest line."""
-    found: List[Statement] = []
+    first = made.first_failure
+    found = [Statement(HAPPENED, first.outcome.severity, _failure(first, True))] if first else []
     for severity in (ALARM, WARNING):
-        alike = [each for each in made.ended if each.outcome.severity == severity and has_failed(each)]
-        alike.sort(key=failure_order if made.ranks else lambda each: (False, 0))
-        said = [Statement(HAPPENED, severity, _failure(each, each is made.first_failure)) for each in alike]
-        found += said[:_MOST_FAILURES]
+        alike = [each for each in made.failures if each.outcome.severity == severity and each is not first]
+        found += [Statement(HAPPENED, severity, _failure(each)) for each in alike[:_MOST_FAILURES]]
         if alike[_MOST_FAILURES:]:
             others = listed([each.process for each in alike[_MOST_FAILURES:]])
             found.append(Statement(HAPPENED, severity, f"Likewise {others}."))
