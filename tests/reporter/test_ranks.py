@@ -117,7 +117,7 @@ def test_ranks_that_hardly_differ_and_two_alone_have_no_odd_one(n_ranks: int, mo
 
 
 def test_the_first_failure_is_the_first_on_the_common_clock() -> None:
-    # By its own clock rank 3 ended first.
+    # Rank 3 ended first by its own clock.
     report = made(rank(0), rank(1, "Z 900 signal 9"), rank(2), rank(3, "Z 700 signal 9", start=5000))
     assert report.first_failure and report.first_failure.process.pid == 101
     texts = said(rank(0), rank(1, "Z 900 signal 9"), rank(3, "Z 700 signal 9", start=5000))

@@ -4,20 +4,41 @@
 import json
 import sqlite3
 from pathlib import Path
-from typing import Any, Dict, List, NamedTuple
+from typing import Any, Dict, List, Mapping, NamedTuple, Tuple
 
 import pytest
 
 for library in ("sqlalchemy", "pandas", "scipy"):
     pytest.importorskip(library)
 
-from jmassif.fleet.database import FIGURE, PART, RUN, SETUP, begin, insert, number_of, opened
+from jmassif.fleet.database import PART, RUN, SETUP, TRACE, begin, insert, number_of, opened
 from jmassif.units import growth, size
 from tests.reporter.commands import jmassif
 from tests.web.browser import look, visit
 
 N = 10000
 VIEWS = {"owner": 8, "library": 10, "scope": 12, "python-line": 20}
+
+JETPACKS = ("4.6.1", "5.1.2", "6.0", "6.2")
+
+# Half a million rows, made by the database itself. Part 3 has grown in the last JetPack, run 42 is an outlier.
+FIGURES = """
+INSERT INTO figure (run, part, host, device, number)
+WITH RECURSIVE
+    runs (run) AS (SELECT CAST(0 AS BIGINT) UNION ALL SELECT run + 1 FROM runs WHERE run < {last}),
+    parts (part, at) AS (VALUES {places}),
+    crossed AS (SELECT run, part, at, run * 7919 * (at + 1) AS product FROM runs CROSS JOIN parts),
+    made AS (SELECT run, part, at, product - product / 100003 * 100003 AS noise FROM crossed)
+SELECT
+    run,
+    part,
+    (at + 1) * 1000000 + noise
+        + CASE WHEN at = 3 AND run - run / 4 * 4 = 3 THEN 3145728 ELSE 0 END
+        + CASE WHEN run = 42 AND at = 0 THEN 103809024 ELSE 0 END,
+    CASE WHEN at = 30 THEN -noise ELSE at * 1000 END,
+    1
+FROM made WHERE TRUE ON CONFLICT DO NOTHING
+"""
 
 
 class FleetPage(NamedTuple):
@@ -26,29 +47,26 @@ class FleetPage(NamedTuple):
     database: Path
 
 
-def _fill(path: Path) -> None:
-    """10,000 runs, made in the tables: how they get there from traces is tested with traces."""
+def fill(database: str, recorded: Mapping[int, Tuple[str, str]] = {}, n_runs: int = N) -> None:
+    """10,000 runs, made in the tables: how they get there from traces is tested with traces. Some have a trace and its run's id."""
     parts = [("total", "total")] + [(view, f"{view} <{n}>") for view, many in VIEWS.items() for n in range(many)]
     numbers = [number_of("\0".join(part)) for part in parts]
-    runs, figures = [], []
-    for run in range(N):
-        jetpack = ("4.6.1", "5.1.2", "6.0", "6.2")[run % 4]
+    runs = []
+    for run in range(n_runs):
         row: Dict[str, Any] = {name: None for name in RUN.columns.keys()}
-        row.update(run=run, id=f"{run:032x}", host=f"board-{run:05}", jetpack=jetpack, board="Nano", setup=run % 4)
-        row.update(file=f"/traces/{run}", is_complete=1, is_discrete=0, start_unix_ms=run, start="2026-09-21T00:00:00Z")
+        row.update(run=run, id=f"{run:032x}", host=f"board-{run:05}", jetpack=JETPACKS[run % 4], board="Nano")
+        row.update(setup=run % 4, is_complete=1, is_discrete=0, start_unix_ms=run, start="2026-09-21T00:00:00Z")
+        row.update(zip(("file", "id"), recorded.get(run, (f"/traces/{run}", row["id"]))))
         runs.append(row)
-        for at, number in enumerate(numbers):
-            noise = run * 7919 * (at + 1) % 100003
-            more = 3 << 20 if at == 3 and jetpack == "6.2" else 0
-            far = 99 << 20 if (run, at) == (42, 0) else 0
-            host, device = (at + 1) * 1000000 + noise + more + far, -noise if at == 30 else at * 1000
-            figures.append({"run": run, "part": number, "host": host, "device": device, "number": 1})
     setups = [{"setup": setup, "key": "package.libssl", "value": f"<b>{setup}</b>"} for setup in range(4)]
     named = [{"part": number, "view": view, "name": name} for number, (view, name) in zip(numbers, parts)]
-    with opened(str(path), may_be_new=True) as connection:
+    files = [{"path": row["file"], "reason": None, "size": 1, "mtime_ns": 1, "run": row["run"]} for row in runs]
+    with opened(database, may_be_new=True) as connection:
         begin(connection)
-        for table, rows in ((PART, named), (RUN, runs), (FIGURE, figures), (SETUP, setups)):
+        for table, rows in ((PART, named), (RUN, runs), (SETUP, setups), (TRACE, files)):
             insert(connection, table, rows)
+        places = ", ".join(f"({number}, {at})" for at, number in enumerate(numbers))
+        connection.exec_driver_sql(FIGURES.format(places=places, last=n_runs - 1))
         connection.commit()
 
 
@@ -56,7 +74,7 @@ def _fill(path: Path) -> None:
 def fixture_page(tmp_path_factory: Any) -> FleetPage:
     directory = tmp_path_factory.mktemp("fleet")
     database, path = directory / "fleet.db", directory / "fleet.html"
-    _fill(database)
+    fill(str(database))
     done = jmassif("fleet", "diff", database, "--group-by=jetpack", "--format=html", "-o", path)
     assert done.status == 0, done.err
     told = jmassif("fleet", "diff", database, "--group-by=jetpack", "--format=json")

@@ -141,23 +141,29 @@ _NOT_COMPARED = {*RUN.columns.keys(), "mem-total-bytes"} - {"board", "jetpack", 
 _FAR = 3
 
 
-def _held(connection: Any, pool: str, views: Sequence[str], runs: Frame) -> Frame:
+def held(connection: Any, pool: str, views: Sequence[str], runs: Frame) -> Frame:
     """Bytes by run and part, (view, name); 0 for a run without that part."""
     n_bytes = FIGURE.c.host + FIGURE.c.device if pool == "bytes" else FIGURE.c[pool]
     parts = connection.execute(select(PART).where(PART.c.view.in_(list(views)))).fetchall()
     names = {part: (view, name) for part, view, name in parts}
     figures = frame(connection, select(FIGURE.c.run, FIGURE.c.part, n_bytes.label("bytes")))
     figures = figures[figures["run"].isin(runs["run"]) & figures["part"].isin(list(names))]
-    held = figures.set_index(["run", "part"])["bytes"].unstack(fill_value=0).reindex(runs["run"], fill_value=0)
-    return held.rename(columns=names).sort_index(axis=1)
+    found = figures.set_index(["run", "part"])["bytes"].unstack(fill_value=0).reindex(runs["run"], fill_value=0)
+    return found.rename(columns=names).sort_index(axis=1)
+
+
+def pool_of(runs: Frame) -> str:
+    """The device, where a run has memory of its own there, else both."""
+    is_discrete = runs["is_discrete"].astype(bool) & runs["peak_device"].fillna(0).astype(bool)
+    return "device" if is_discrete.any() else "bytes"
 
 
 def _outliers(runs: Sequence[Frame], values: Sequence[Frame], quantiles: Any, least: int) -> List[Dict[str, Any]]:
     outliers = []
     for group, (low, _, median, _, high) in enumerate(quantiles):
-        held = values[group].to_numpy()
-        distance = abs(held - median)
-        fence = _FAR * numpy.where(held > median, high - median, median - low)
+        n_bytes = values[group].to_numpy()
+        distance = abs(n_bytes - median)
+        fence = _FAR * numpy.where(n_bytes > median, high - median, median - low)
         distance[(distance <= fence) | (distance < least)] = 0
         for at in numpy.flatnonzero(distance.any(axis=1)):
             run, part = runs[group].iloc[at], distance[at].argmax()
@@ -170,7 +176,7 @@ def _outliers(runs: Sequence[Frame], values: Sequence[Frame], quantiles: Any, le
                 "view": view,
                 "name": name,
             }
-            outliers.append({**where, "bytes": int(held[at, part]), "median": int(median[part])})
+            outliers.append({**where, "bytes": int(n_bytes[at, part]), "median": int(median[part])})
     return sorted(outliers, key=lambda each: (-abs(each["bytes"] - each["median"]), each["run"]))
 
 
@@ -189,10 +195,16 @@ def _facts(runs: Sequence[Frame], key: str) -> List[Dict[str, Any]]:
 def compare(
     database: Any, runs: Frame, key: str, base: Optional[str], views: List[str], pool: str, level: float, left_out: int
 ) -> FleetDifference:
-    """Each group with that of the base, by default the first. Raises FleetError.
+    """Each group with that of the base, by default the first. Raises FleetError."""
+    pool = pool or pool_of(runs)
+    figures = held(database, pool, [TOTAL, *views], runs)
+    return compared(figures, runs, key, base, views, pool, level, left_out)
 
-    By default the pool is that of the device where a run has one of its own.
-    """
+
+def compared(
+    figures: Frame, runs: Frame, key: str, base: Optional[str], views: List[str], pool: str, level: float, left_out: int
+) -> FleetDifference:
+    """Likewise, of figures that were read: bytes by run and part, as held() has them."""
     from scipy.stats import mannwhitneyu
 
     if runs.empty:
@@ -207,21 +219,18 @@ def compare(
     if len(groups) < 2:
         raise FleetError(f'all {len(runs):,} runs have the same "{key}": there is nothing to compare')
     first = known.index(base) if base is not None else 0
-    is_discrete = runs["is_discrete"].astype(bool) & runs["peak_device"].fillna(0).astype(bool)
-    pool = pool or ("device" if is_discrete.any() else "bytes")
-    held = _held(database, pool, [TOTAL, *views], runs)
-    if (TOTAL, TOTAL) not in held:
+    if (TOTAL, TOTAL) not in figures:
         raise FleetError("no run has figures of its peak")
-    values = [held.loc[each["run"]] for each in runs_of]
+    values = [figures.loc[each["run"]] for each in runs_of]
     between = [intervals(values[first], each, level) for each in values]
     judged = [group for group, found in enumerate(between) if group != first and found[0]]
-    p_values = numpy.ones((len(groups), held.shape[1]))
+    p_values = numpy.ones((len(groups), figures.shape[1]))
     for group in judged:
         p_values[group] = mannwhitneyu(values[group], values[first], axis=0, method="asymptotic").pvalue
     p_values[judged] = holm(p_values[judged])
     quantiles = [each.quantile([0.05, 0.25, 0.5, 0.75, 0.95]).round().astype("int64").to_numpy() for each in values]
     rows = []
-    for at, (view, name) in enumerate(held):
+    for at, (view, name) in enumerate(figures):
         of: List[Distribution] = []
         changes: List[Optional[Change]] = []
         for group, found in enumerate(quantiles):

@@ -5,7 +5,7 @@ import json
 from html import escape
 from itertools import chain, compress, groupby
 from operator import not_
-from typing import Any, Dict, Iterator, List
+from typing import Any, Collection, Dict, Iterator, List
 
 from sqlalchemy import select
 
@@ -228,18 +228,27 @@ def _page_tables(found: FleetDifference) -> Iterator[ReadyTable]:
     yield ReadyTable("facts", _LAST_TITLES[1], "", 25, heads, list(_facts(found)), [])
 
 
-def write_page(found: FleetDifference) -> Iterator[str]:
-    """As HTML, with the runs of each group, in columns, and the figures of each. Raises FormatError."""
+def write_page(found: FleetDifference, links: str = "", served: Collection[str] = ()) -> Iterator[str]:
+    """As HTML, with the runs of each group, in columns, and the figures of each. Raises FormatError.
+
+    `links`: markup; `served`: ids of the runs whose report the page's server has.
+    """
     groups = [group.label for group in found.groups]
     names = "host", "board", "file", "start"
-    runs = [FleetRuns(*([text or "" for text in of_group[name]] for name in names)) for of_group in found.runs]
+    runs = [
+        FleetRuns(
+            *([text or "" for text in of_group[name]] for name in names),
+            [f"run-{id_}" if id_ in served else "" for id_ in of_group["id"]] if served else [],
+        )
+        for of_group in found.runs
+    ]
     page = FleetPage(groups, [_part(found, row) for row in found.rows], runs, list(_page_tables(found)))
     packed = Columns()
     for row in range(len(found.rows)):
         for group, values in enumerate(found.values):
             packed.add(f"{row}.{group}", values.iloc[:, row].tolist(), "signed")
     title = shown(" → ".join(groups))
-    first = "".join(f'<p class="statement">{escape(text)}</p>' for text in headline(found))
+    first = links + "".join(f'<p class="statement">{escape(text)}</p>' for text in headline(found))
     first += f'<p class="quiet">{escape(method(found))}</p>'
     columns = RunData(data(Packed(packed.specs)), packed.bytes())
     yield from fill_page(title, first, pack([columns], title, fleet=all_shown(data(page))), script="fleet.js")

@@ -339,6 +339,9 @@ class FleetRuns(NamedTuple):
     board: List[str]
     file: List[str]
     start: List[str]
+    report: List[
+        str
+    ]  # its address below the page's; "" or none: the page has no server, or that has no trace of the run
 
 
 class FleetPage(NamedTuple):

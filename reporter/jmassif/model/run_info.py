@@ -152,7 +152,7 @@ OF_RANK = tuple(f"env.{name}" for names in _LAUNCHERS for name in names)
 
 
 def ranks_of(profiles: Sequence[Profile]) -> List[Optional[Rank]]:
-    """Of the processes of one job: all by the same launcher's variables. A job of one process has no ranks."""
+    """The ranks of a job's processes, all by the same launcher's variables. A job of one process has none."""
     for names in _LAUNCHERS:
         texts = [[profile.manifest.get(f"env.{name}", "") for name in names] for profile in profiles]
         found = [

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The server of a page: 127.0.0.1 alone, and no answer without the token, the first part of every path.
+"""The server of pages: 127.0.0.1 alone, and no answer without the token, the first part of every path.
 
 A foreign page in the same browser can send requests here too. It does not know the token, cannot read an answer, and a name
-of its own that leads to this address is refused as Host. Nothing can be written, and no path leads to a file: there are two
-names. A connection that is silent for seconds is closed.
+of its own that leads to this address is refused as Host. Nothing can be written, and no path leads to a file: there are only
+the names that Pages knows. A connection that is silent for seconds is closed.
 
-Two threads read each trace. One reads totals alone, which costs little, and publishes them. The other has the whole model, makes
+Two threads read each trace of a run. One reads totals alone, which costs little, and publishes them. The other has the whole model, makes
 the page again when there are new snapshots, which takes seconds for a large run.
 """
 
@@ -61,8 +61,22 @@ def _now(run: LiveRun) -> Dict[str, Any]:
     }
 
 
-class Library:
-    """Raises TraceError for a name that cannot be served."""
+class Pages:
+    """The pages of a server."""
+
+    def page_of(self, name: str) -> Optional[bytes]:
+        """The page with that name below the token; None: there is none."""
+        raise NotImplementedError
+
+    def start(self) -> None:
+        """Begin work in the background."""
+
+    def close(self) -> None:
+        """End it."""
+
+
+class Library(Pages):
+    """The page of a run, which follows it. Raises TraceError for a name that cannot be served."""
 
     def __init__(self, names: Sequence[str], directories: Optional[Sequence[str]]) -> None:
         self._directories = directories
@@ -92,6 +106,10 @@ class Library:
     @property
     def is_closed(self) -> bool:
         return self._is_closed.is_set()
+
+    def page_of(self, name: str) -> Optional[bytes]:
+        self.want()
+        return self.page if name == "" else None
 
     def want(self) -> None:
         """A client is there: go on making pages for a while."""
@@ -194,8 +212,8 @@ class Server(socketserver.ThreadingMixIn, HTTPServer):
     block_on_close = False
     request_queue_size = 128
 
-    def __init__(self, library: Library, port: int) -> None:
-        self.library = library
+    def __init__(self, pages: Pages, port: int) -> None:
+        self.pages = pages
         self.token = secrets.token_urlsafe(_TOKEN_BYTES)
         super().__init__((HOST, port), _Handler)
 
@@ -245,14 +263,14 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         try:
-            name = self._asked()
-            if name == "":
-                self.server.library.want()
-                self._send(200, "text/html; charset=utf-8", self.server.library.page, _FRAMES)
-            elif name == "events":
-                self._stream_events()
-            else:
+            name, pages = self._asked(), self.server.pages
+            if name == "events" and isinstance(pages, Library):
+                self._stream_events(pages)
+                return
+            page_ = pages.page_of(name)
+            if page_ is None:
                 raise _Refused(404, "unknown name")
+            self._send(200, "text/html; charset=utf-8", page_, _FRAMES)
         except _Refused as refused:
             self.send_error(refused.status)
 
@@ -274,13 +292,13 @@ class _Handler(BaseHTTPRequestHandler):
             raise _Refused(404, "the page's address ends in a slash")
         return tail
 
-    def _stream_events(self) -> None:
+    def _stream_events(self, library: Library) -> None:
         """Server-sent events: the state whenever it changes, and a beat in between, which fails once the client is gone."""
         try:
             self._begin(200, "text/event-stream; charset=utf-8", _POLICY)
             n_seen = -1
-            while not self.server.library.is_closed:
-                n_seen, state = self.server.library.wait(n_seen, _BEAT_SECONDS)
+            while not library.is_closed:
+                n_seen, state = library.wait(n_seen, _BEAT_SECONDS)
                 text = ": \n\n" if state is None else f"data: {json.dumps(state, separators=(',', ':'))}\n\n"
                 self.wfile.write(text.encode("utf-8"))
         except OSError:  # the client is gone

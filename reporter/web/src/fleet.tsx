@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// The page of a fleet: how one part is distributed (a row of bars for each group on one scale, and the runs of the chosen bar), and
-// tables of each part in each group with its change, of outliers, and of other differences.
+// The page of a fleet: the distribution of one part in each group, the runs of a bar, and tables of parts, outliers and facts.
 
 import './page.css';
 import { render } from 'preact';
@@ -10,7 +9,7 @@ import { count, size, whole } from './base/units.js';
 import { type Column, Table } from './charts/table.js';
 import type { FleetPage, NumberColumn } from './runs/data.js';
 import { madeBy, start, unpacked } from './start.js';
-import { Ready } from './views/ready.js';
+import { type Link, Ready } from './views/ready.js';
 
 const BARS = 40;
 
@@ -32,19 +31,19 @@ function bins(values: Float64Array[]) {
 
 type RunRow = { host: string; board: string; bytes: number; file: string; start: string };
 
-const RUN_COLUMNS: Column<RunRow>[] = [
+const runColumns = (link: Link): Column<RunRow>[] => [
     { head: 'run', value: (run) => run.host || run.file },
     { head: 'bytes', as: 'bytes', value: (run) => run.bytes },
     { head: 'board', value: (run) => run.board },
     { head: 'start', value: (run) => run.start },
-    { head: 'trace', as: 'long', value: (run) => run.file },
+    { head: 'trace', as: 'long', value: (run) => run.file, show: (run) => link(run.file) },
 ];
 
 type Chosen = { group: number; bin: Bin };
 type FleetProps = { fleet: FleetPage; column: NumberColumn };
 
 /** A row of bars for each group, on one scale; the runs of the bar that was chosen. */
-function Distribution({ fleet: { groups, parts, runs }, column, part }: FleetProps & { part: number }) {
+function Distribution({ fleet: { groups, parts, runs }, column, part, link }: FleetProps & { part: number; link: Link }) {
     const [chosen, choose] = useState<Chosen | null>(null);
     const values = groups.map((_, group) => column(`${part}.${group}`));
     const all = bins(values);
@@ -84,7 +83,7 @@ function Distribution({ fleet: { groups, parts, runs }, column, part }: FleetPro
             {chosen && (
                 <Table
                     caption="Runs"
-                    columns={RUN_COLUMNS}
+                    columns={runColumns(link)}
                     rows={rowsOf(chosen)}
                     note={`${whole(chosen.bin.runs.length)} of ${groups[chosen.group]}, from ${size(chosen.bin.from)} to ${size(chosen.bin.to)}`}
                 />
@@ -96,7 +95,9 @@ function Distribution({ fleet: { groups, parts, runs }, column, part }: FleetPro
 function Page({ fleet, column }: FleetProps) {
     const [chosen, choose] = useState(0);
     const place = useRef<HTMLElement>(null);
-    // Rows of parts, in order.
+    // A server has reports of runs.
+    const reports = new Map(fleet.runs.flatMap(({ file, report }) => report.map((address, i) => [file[i], address])));
+    const link: Link = (file) => (reports.get(file) ? <a href={reports.get(file)}>{file}</a> : file);
     const parts = fleet.tables.filter(({ view }) => view.startsWith('by-')).flatMap(({ rows }) => rows);
     const choosing = {
         isChosen: (row: unknown) => parts.indexOf(row as never) === chosen,
@@ -108,18 +109,17 @@ function Page({ fleet, column }: FleetProps) {
     return (
         <>
             <section id="distribution" aria-label="Distribution" ref={place}>
-                <Distribution key={chosen} fleet={fleet} column={column} part={chosen} />
+                <Distribution key={chosen} fleet={fleet} column={column} part={chosen} link={link} />
             </section>
             {fleet.tables.map((table) => (
                 <section key={table.view} id={table.view}>
-                    <Ready table={table} {...(table.view.startsWith('by-') ? choosing : {})} />
+                    <Ready table={table} {...(table.view.startsWith('by-') ? choosing : { link })} />
                 </section>
             ))}
         </>
     );
 }
 
-/** `place` has the headline in it. */
 async function open(place: HTMLElement) {
     const data = await unpacked();
     if (!data.fleet) throw new Error('the data is that of another page');

@@ -10,7 +10,6 @@ import { listen, pageNow, type ServedProcess, type ServedState } from './runs/se
 const describe = ({ pid, state, when, host, device, peak, snapshots }: ServedProcess) =>
     `${pid} ${state}, ${when}: ${size(host + device)}${device ? ` (${size(host)} host, ${size(device)} device)` : ''}, peak ${size(peak)}, ${snapshots} snapshots`;
 
-/** `renew` shows other data. */
 export function Live({ renew }: { renew: (data: string) => Promise<void> }) {
     const [state, setState] = useState<ServedState | null>(null);
     const [isThere, setThere] = useState(true);

@@ -9,7 +9,6 @@ export const unpacked = () => unpack(document.getElementById('data')?.textConten
 export const madeBy = ({ generator }: PageData) =>
     document.querySelector('footer')?.prepend(Object.assign(document.createElement('p'), { textContent: `Made by ${generator}.` }));
 
-/** Has the page opened, or says why that is not possible. */
 export function start(open: (place: HTMLElement) => Promise<void>) {
     const place = document.getElementById('page');
     if (!place) return;

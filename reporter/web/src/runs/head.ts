@@ -14,7 +14,7 @@ export type ReadyTable = {
     total: (number | string)[];
 };
 /** Columns, of the runs of a group. */
-export type FleetRuns = { host: string[]; board: string[]; file: string[]; start: string[] };
+export type FleetRuns = { host: string[]; board: string[]; file: string[]; start: string[]; report: string[] };
 /** `groups`: how it is distributed in each, in words. */
 export type FleetPart = { title: string; groups: string[] };
 export type Together = { summary: Statement[]; no_clock: string; peaks: Record<string, SumPeak> };

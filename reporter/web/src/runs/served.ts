@@ -7,7 +7,6 @@ export type ServedProcess = {
     state: string;
     is_running: boolean;
     when: string;
-    time: number;
     host: number;
     device: number;
     peak: number;
@@ -17,7 +16,6 @@ export type ServedProcess = {
 export type ServedState = { version: number; processes: ServedProcess[]; problem: string };
 export const isServed = () => document.querySelector('meta[name=served]')?.getAttribute('content') === 'yes' && location.protocol === 'http:';
 
-/** The page as it is now. */
 export async function pageNow() {
     const response = await fetch('./');
     if (!response.ok) throw new Error(`the server answered ${response.status}`);

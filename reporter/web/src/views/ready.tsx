@@ -2,6 +2,7 @@
 //
 // Tables that the reporter has made ready, as they follow no moment and no filter: leaks, sizes of blocks, start-up calls …
 
+import type { ComponentChildren } from 'preact';
 import { type Kind, Table } from '../charts/table.js';
 import type { ReadyTable } from '../runs/data.js';
 import type { Page } from '../runs/page.js';
@@ -10,9 +11,10 @@ import type { Run } from '../runs/run.js';
 export const tablesOf = (run: Run, id: string) => run.head.tables.filter(({ view }) => view === id);
 
 type Row = ReadyTable['rows'][number];
-type ReadyProps = { table: ReadyTable; onClick?: (row: Row) => void; isChosen?: (row: Row) => boolean };
+export type Link = (text: string) => ComponentChildren;
+type ReadyProps = { table: ReadyTable; link?: Link; onClick?: (row: Row) => void; isChosen?: (row: Row) => boolean };
 
-export const Ready = ({ table: { caption, note, limit, columns, rows, total }, ...choosing }: ReadyProps) => (
+export const Ready = ({ table: { caption, note, limit, columns, rows, total }, link, ...choosing }: ReadyProps) => (
     <Table
         caption={caption}
         note={note}
@@ -21,6 +23,7 @@ export const Ready = ({ table: { caption, note, limit, columns, rows, total }, .
             head,
             as: (kind || undefined) as Kind | undefined,
             value: (row: Row) => row[i],
+            show: link && kind === 'long' ? (row: Row) => link(String(row[i])) : undefined,
         }))}
         rows={rows}
         sum={(_rows, isPart) => (isPart || !total.length ? null : total)}
