@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """jmassif serve of a fleet's database: the comparison by one key or another, and the report of any run that has its trace."""
 
+import os
 import time
 from pathlib import Path
 from typing import Any, Dict, Iterator, List
@@ -24,7 +25,7 @@ from tests.serve.served import Served, fixture_serve
 from tests.web.browser import Visit, need_page, visit
 from tests.web.test_fleet_page import fill
 
-# Where others work on the machine too, in one of several tries.
+# In one of several tries. Others' work on the machine stretches times by about the load of a processor.
 _TRIES = 5
 _FIRST_MS, _CLICK_MS = 2000, 1000
 
@@ -62,12 +63,13 @@ def _follow(link: str, text: str) -> Any:
 
 def _quick(page: Any, most: int, *steps: Any) -> Visit:
     """The visit in which the last step's result, or without steps the first view, took less than `most` milliseconds."""
+    most = int(most * max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1)))
     taken: List[int] = []
     while len(taken) < _TRIES and min(taken, default=most) >= most:
         found = visit(page, *steps)
         assert found.trouble == []
         taken.append(found.results[-1] if steps else found.opened_ms)
-    print(f"{steps[-1:]}: {taken} ms")
+    print(f"{steps[-1:]}: {taken} ms, of {most}")
     assert min(taken) < most, taken
     return found
 
@@ -75,18 +77,15 @@ def _quick(page: Any, most: int, *steps: Any) -> Visit:
 def test_the_first_view_takes_two_seconds_at_most(page: Any) -> None:
     _quick(page, _FIRST_MS)
     answer, links, trouble = visit(page, ["text", "#headline .statement"], ["texts", "nav a"], ["axe"]).results
-    assert answer.startswith("JetPack 6.2 needs") and links == ["JetPack", "package libssl"] and trouble == []
+    assert "JetPack 6.2 and JetPack 4.6.1 at the peak, 2,500 runs against 2,500" in answer
+    assert links == ["JetPack", "package libssl"] and trouble == []
 
 
 def test_another_key_is_a_click_of_a_second_at_most(page: Any) -> None:
-    _quick(page, _CLICK_MS, ["follow", "nav a[href='by-package.libssl']"])
-    moves = (
-        ["follow", "nav a[href='by-package.libssl']"],
-        ["text", "#headline .statement"],
-        ["texts", "nav [aria-current]"],
-    )
-    _, answer, chosen = visit(page, *moves).results
-    assert "package libssl <b>3</b> needs" in answer and chosen == ["package libssl"]
+    moves = _follow('nav a[href="by-package.libssl"]', "package libssl")
+    _quick(page, _CLICK_MS, *moves)
+    answer, chosen = visit(page, *moves, ["text", "#headline .statement"], ["texts", "nav [aria-current]"]).results[2:]
+    assert "between package libssl <b>3</b> and" in answer and chosen == ["package libssl"]
 
 
 @pytest.mark.parametrize("selector", ["#by-owner tbody tr", ".distribution:nth-child(4) button.bin"])
@@ -172,12 +171,12 @@ def test_a_database_that_grows_is_compared_again(small: str, monkeypatch: pytest
     try:
         fill(small, {}, 2 * _FEW)
         until = time.monotonic() + 120
-        while f"medians of {_FEW // 2} runs against {_FEW // 2}".encode() not in (fleet.page_of("") or b""):
+        while f"{_FEW // 2} runs against {_FEW // 2}".encode() not in (fleet.page_of("") or b""):
             assert time.monotonic() < until
             time.sleep(0.1)
     finally:
         fleet.close()
-    assert f"medians of {_FEW // 4} runs against {_FEW // 4}".encode() in before
+    assert f"{_FEW // 4} runs against {_FEW // 4}".encode() in before
 
 
 def test_the_first_key_and_the_runs_are_chosen(small: str, serve: Any) -> None:

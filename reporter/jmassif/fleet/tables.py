@@ -234,14 +234,11 @@ def write_page(found: FleetDifference, links: str = "", served: Collection[str] 
     `links`: markup; `served`: ids of the runs whose report the page's server has.
     """
     groups = [group.label for group in found.groups]
-    names = "host", "board", "file", "start"
-    runs = [
-        FleetRuns(
-            *([text or "" for text in of_group[name]] for name in names),
-            [f"run-{id_}" if id_ in served else "" for id_ in of_group["id"]] if served else [],
-        )
-        for of_group in found.runs
-    ]
+    runs = []
+    for of_group in found.runs:
+        texts = [[text or "" for text in of_group[name]] for name in ("host", "board", "file", "start")]
+        texts.append([f"run-{id_}" if id_ in served else "" for id_ in of_group["id"]] if served else [])
+        runs.append(FleetRuns(*texts))
     page = FleetPage(groups, [_part(found, row) for row in found.rows], runs, list(_page_tables(found)))
     packed = Columns()
     for row in range(len(found.rows)):
