@@ -179,6 +179,30 @@ def test_a_database_that_grows_is_compared_again(small: str, monkeypatch: pytest
     assert f"{_FEW // 4} runs against {_FEW // 4}".encode() in before
 
 
+def test_the_reports_of_outliers_are_made_before_they_are_asked_for(
+    tmp_path: Path, trace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    need_page()
+    fill(str(tmp_path / "db"), {42: (str(trace), _id(trace))}, _FEW)
+    read: List[str] = []
+
+    def load(path: str) -> Any:
+        read.append(path)
+        return load_file(path)
+
+    monkeypatch.setattr("jmassif.fleet.served.load_file", load)
+    fleet = Fleet(str(tmp_path / "db"), "", [], [])
+    fleet.start()
+    until = time.monotonic() + 120
+    while not fleet._reports:
+        assert time.monotonic() < until
+        time.sleep(0.1)
+    fleet.close()
+    assert fleet.page_of(f"run-{_id(trace)}") and read == [str(trace)]
+    os.utime(str(trace))  # a trace that has changed is read again
+    assert fleet.page_of(f"run-{_id(trace)}") and read == 2 * [str(trace)]
+
+
 def test_the_first_key_and_the_runs_are_chosen(small: str, serve: Any) -> None:
     need_page()
     served = serve(small, "--group-by=package.libssl", "--where", "jetpack!=6.2")

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The page of a fleet on the server of serve/: comparisons by one fact or another, and the report of any run.
 
-Comparisons take seconds, so they are made in advance, and again when the database has changed; a click then takes none of that.
+Comparisons take seconds, as the report of a large run does; so they are made in advance, with the reports of the farthest
+outliers, and again when the database has changed. Other reports are made when they are asked for.
 The database is only read. A report is made of the trace that the database names, if that is there and still of this run.
 """
 
@@ -24,6 +25,8 @@ from jmassif.render.view import FormatError
 from jmassif.serve.server import Pages
 
 _LEVEL = 0.01
+_MADE_REPORTS = 16
+_KEPT_REPORTS = 64
 _LOOK_SECONDS = 5.0
 _WANTED_SECONDS = 600.0  # without a request for so long, a database that changes is left alone
 _FIRST_KEYS = ("jetpack", "board", "l4t", "pytorch", "cuda", "cudnn")
@@ -59,6 +62,7 @@ class _Comparisons:
         self.keys = _keys(self._runs, key)
         if not self.keys:
             raise FleetError("all runs are of the same JetPack, board and packages: there is nothing to compare")
+        self.outliers: List[str] = []  # ids of runs, of the pages that are made
         self._pages: Dict[str, bytes] = {}
         self._making = threading.Lock()
 
@@ -75,6 +79,7 @@ class _Comparisons:
                 if key not in self._pages:
                     options = None, list(VIEWS), self._pool, _LEVEL, self._left_out
                     found = compare.compared(self._figures, self._runs, key, *options)
+                    self.outliers += [each.run for each in found.outliers if each.run in self.traces][:_MADE_REPORTS]
                     lines = tables.write_page(found, self._links(key), self.traces)
                     self._pages[key] = "\n".join(lines).encode("utf-8", "backslashreplace")
         return self._pages[key]
@@ -89,6 +94,7 @@ class Fleet(Pages):
         self._database, self._key, self._conditions, self._directories = database, key, conditions, directories
         self._is_closed = threading.Event()
         self._last_wanted = time.monotonic()
+        self._reports: Dict[Tuple[str, int], bytes] = {}
         now = self._read(())
         assert now
         self._now = now
@@ -105,12 +111,20 @@ class Fleet(Pages):
 
     def _report(self, id_: str) -> Optional[bytes]:
         try:
-            profile = load_file(self._now.traces[id_])
-            if run_id(profile) == id_:  # else another run has taken its name
-                return "\n".join(page(join([("", profile)]), self._directories)).encode("utf-8", "backslashreplace")
-        except (KeyError, TraceError, FormatError, OverflowError):
-            pass
-        return None
+            path = self._now.traces[id_]
+            key = id_, os.stat(path).st_mtime_ns
+            made = self._reports.get(key)
+            if made is None:
+                profile = load_file(path)
+                if run_id(profile) != id_:  # another run has taken its name
+                    return None
+                lines = page(join([("", profile)]), self._directories)
+                made = "\n".join(lines).encode("utf-8", "backslashreplace")
+                kept = [*self._reports.items(), (key, made)]
+                self._reports = dict(kept[-_KEPT_REPORTS:])
+            return made
+        except (KeyError, OSError, TraceError, FormatError, OverflowError):
+            return None
 
     def page_of(self, name: str) -> Optional[bytes]:
         now, self._last_wanted = self._now, time.monotonic()
@@ -136,6 +150,8 @@ class Fleet(Pages):
                     for key in now.keys:
                         now.page(key)
                     self._now = now
+                    for id_ in now.outliers[:_MADE_REPORTS]:
+                        self._report(id_)
                 except FleetError:  # the database is away: ask again
                     pass
             pause = max(_LOOK_SECONDS, 3 * (time.monotonic() - begin))
