@@ -11,7 +11,8 @@ import pytest
 for library in ("sqlalchemy", "pandas", "scipy"):
     pytest.importorskip(library)
 
-from jmassif.fleet.database import PART, RUN, SETUP, TRACE, begin, insert, number_of, opened
+from jmassif.fleet.database import PART, RUN, SETUP, TRACE, begin, insert, opened
+from jmassif.fleet.reduce import number_of
 from jmassif.units import growth, size
 from tests.reporter.commands import jmassif
 from tests.web.browser import look, visit

@@ -39,7 +39,7 @@ def _text(value: str) -> str:
     return unicode_text(value).replace("\0", "\\x00")
 
 
-def _number_of(text: str) -> int:
+def number_of(text: str) -> int:
     """A hash of 63 bits, which every database has: a million texts collide in one of ten million fleets."""
     digest = hashlib.sha256(text.encode("utf-8", "surrogateescape")).digest()
     return int.from_bytes(digest[:8], "big") >> 1
@@ -63,10 +63,10 @@ def _parts(name: str, profile: Profile) -> Dict[Tuple[str, str], Usage]:
 def _reduced(name: str, profile: Profile) -> Record:
     manifest, peaks = profile.manifest, profile.peaks
     known = {key: _text(value) for key, value in sorted(facts(profile).items()) if value and key != "host"}
-    setup = _number_of("\n".join(f"{key}\0{value}" for key, value in known.items()))
+    setup = number_of("\n".join(f"{key}\0{value}" for key, value in known.items()))
     id_ = run_id(profile)
     run = {
-        "run": _number_of(id_),
+        "run": number_of(id_),
         "id": id_,
         "file": _text(name),
         **{key: _text(manifest.get(key, "")) for key in ("host", "board", "l4t", "pytorch", "command", "start")},
@@ -83,7 +83,7 @@ def _reduced(name: str, profile: Profile) -> Record:
     setups = [{"setup": setup, "key": key, "value": value} for key, value in known.items()]
     parts, figures = [], []
     for (view, part), usage in _parts(name, profile).items():
-        number = _number_of(f"{view}\0{part}")
+        number = number_of(f"{view}\0{part}")
         parts.append({"part": number, "view": view, "name": part})
         bytes_ = {"host": usage.host_bytes, "device": usage.device_bytes}
         figures.append({"run": run["run"], "part": number, **bytes_, "number": usage.blocks})
