@@ -325,7 +325,7 @@ static inline Bool add_to_totals(const Totals *change, Bool is_heap_alone)
 
 // Applies an event at once, so that no total passes through a value in between. The order makes peaks exact: peaks that
 // do not rise close first, accounts then save their values, and only then change. Inlined so that constant legs cost
-// nothing where nothing changes. A block of the device whose bytes are carved already leaves peaks alone.
+// nothing where nothing changes.
 static inline __attribute__((always_inline)) void apply(const Leg *legs, UInt n)
 {
     Account *account[2];
@@ -343,7 +343,7 @@ static inline __attribute__((always_inline)) void apply(const Leg *legs, UInt n)
     }
     if (change.side[SIDE_DEVICE] && !has_device)
         part_peaks();
-    for (UInt i = 0; n_rising && (n > 1 || is_heap_alone || legs[0].more.live_bytes) && i < n_kept; i++) {
+    for (UInt i = 0; n_rising && i < n_kept; i++) {
         const Long bytes = of_peak(kept[i], &change);
         if (bytes < 0 || (bytes == 0 && (Long)cached_of(kept[i], &change) >= 0))
             close_peak(kept[i]);

@@ -170,11 +170,11 @@ def test_a_peak_has_the_last_block_and_not_what_was_committed_for_it(sim: Path) 
     recording = harness.record([program], launcher=board.launcher(sim, "r36"))
     profile = recording.profile
     blocks = [
-        held
-        for account, held in profile.peak_composition("device").items()
+        n_bytes
+        for account, (n_bytes, _) in profile.peak_composition("device").items()
         if profile.accounts[account].kind == "device"
     ]
-    assert blocks == [(5 << 20, 1)]
+    assert blocks == [5 << 20]
 
 
 # ---- ioctls that nobody knows ----------------------------------------------------------------

@@ -38,12 +38,11 @@ def kinds() -> List[Kind]:
 
 
 KINDS = kinds()
-PINNED = [
-    i
-    for i, name in enumerate(re.findall(r'X\((\w+), "', (SOURCE / "attribution" / "kind.h").read_text()))
-    if name == "PINNED"
-][0]
-APP, CACHE = 3, 4  # attribution/owner.h
+PINNED, DRIVER = (
+    re.findall(r'X\((\w+), "', (SOURCE / "attribution" / "kind.h").read_text()).index(name)
+    for name in ("PINNED", "DRIVER")
+)
+APP, CACHE, SLACK = 3, 4, 5  # attribution/owner.h
 
 
 def driver() -> Path:
@@ -69,8 +68,11 @@ class Peak:
 class Account:
     def __init__(self, kind: int, owner: int) -> None:
         self.kind = KINDS[kind]
-        # What a caching allocator keeps of the device's memory, or of pinned memory.
-        self.is_cache = owner == CACHE and (self.kind.side == DEVICE or kind == PINNED)
+        # What a caching allocator keeps of the device's memory, or of pinned memory, and the driver's slack.
+        self.is_cache = (owner == CACHE and (self.kind.side == DEVICE or kind == PINNED)) or (owner, kind) == (
+            SLACK,
+            DRIVER,
+        )
         self.bytes = self.blocks = self.total_bytes = self.total_blocks = self.temporaries = 0
 
     def row(self) -> Tuple[int, ...]:
@@ -182,7 +184,7 @@ class Walk:
         self.lines.append(" ".join([event, *map(str, [*numbers, 0, 0, 0, 0][:4])]))
 
     def open(self) -> int:
-        kind, owner = self.random.choice(self.kinds), self.random.choice([APP, CACHE])
+        kind, owner = self.random.choice(self.kinds), self.random.choice([APP, CACHE, SLACK])
         self.line("open", len(self.books.accounts), kind, owner)
         self.books.accounts.append(Account(kind, owner))
         return len(self.books.accounts) - 1
