@@ -18,9 +18,9 @@ from jmassif.render.view import FormatError
 from jmassif.units import count
 
 _EPILOG = """\
-The page follows a run while it goes on, and has every stack and block in it; that of
-a fleet's database compares releases, and leads to the reports of runs. Its address
-has a random token, and works on this machine only. Ctrl-C ends it.
+The page follows a run while it goes on, and has every stack and block in it;
+that of a fleet's database compares releases, and leads to the reports of runs.
+Its address has a random token, and works on this machine only. Ctrl-C ends it.
 
 examples:
   jmassif serve --open jmassif.out.*
