@@ -10,6 +10,8 @@ import pytest
 from jmassif.analysis.processes import JobReport, build_job_report
 from jmassif.attribution.redact import anonymize
 from jmassif.cli.main import main
+from jmassif.html.data import report_of
+from jmassif.html.job import job_data
 from jmassif.model.run_info import about
 from jmassif.render.job import ODD, statements
 from tests.reporter.commands import jm_print, validator
@@ -196,3 +198,13 @@ def test_an_error_comes_before_the_ranks_that_the_launcher_ended_because_of_it()
     texts = said(rank(0, "Z 620 signal 15"), rank(1, "Z 600 exit 1"), rank(2, "Z 620 signal 15"))
     assert texts[0].startswith("Rank 1 failed first (on board-1, process 101): exit status 1")
     assert texts[1].startswith("Rank 0: killed by signal 15")
+
+
+def test_the_page_has_the_table_of_the_ranks() -> None:
+    report = made(*(rank(n, "Z 900 exit 0" if n else "") for n in range(2)))
+    reports = [report_of(process.profile) for process in report.job.members]
+    whole = job_data(report, reports, [None, None])[0].head
+    (table,) = [each for each in whole["tables"] if each["caption"] == "Ranks"]
+    heads = ["rank", "host", "pid", "end", "status", "peak", "your code", "cache"]
+    assert table["view"] == "about" and [head for head, _ in table["columns"]] == heads
+    assert table["rows"][1] == ["1", "board-1", "101", "900 ms", "exit status 0", 100 * MIB, 100 * MIB, 0]
