@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// Finds or opens the account of (stack, kind, owner). A hash index leads from the triple to the account's id; accounts
-// that differ in their role alone are in a table of their own. See account.h.
+// Finds or opens the account of (stack, kind, owner). A node's heap account is at the node's place in a table; a hash
+// index leads from the triple to the others, but those that differ in their role alone have a map. See account.h.
 
 #include "ledger/account.h"
 #include "base/map.h"
@@ -10,7 +10,6 @@
 #include "host/host.h"
 #include "trace/trace.h"
 
-static NodeId newest; // newest node with an account
 static AccountId overhead_of_owner[256];
 static UInt n_own;
 
@@ -25,17 +24,11 @@ typedef struct OfRole {
 
 static Map of_role = JM_MAP("jm.account");
 
-// Replaces the owner in the key of a heap account: the stack implies that owner, so malloc need not look it up.
-#define STACKS_OWN JM_OWNER_NONE
-
-static inline OwnerId key_owner(Kind kind, OwnerId owner)
-{
-    return kind == KIND_HEAP ? STACKS_OWN : owner;
-}
+static Table heap_accounts = JM_TABLE("jm.account", AccountId); // of KIND_HEAP, by node: nearly all, and most wanted
 
 static ULong key_hash(NodeId node, Kind kind, OwnerId owner)
 {
-    return jm_hash(((ULong)node << 16) | ((ULong)kind << 8) | key_owner(kind, owner));
+    return jm_hash(((ULong)node << 16) | ((ULong)kind << 8) | owner);
 }
 
 static ULong account_hash_of(UInt id)
@@ -44,7 +37,7 @@ static ULong account_hash_of(UInt id)
     return key_hash(key.node, key.kind, key.owner);
 }
 
-static Index account_index = JM_INDEX("jm.account", account_hash_of);
+static Index account_index = JM_INDEX("jm.account", account_hash_of); // of all others
 
 static const HChar *stacks_role(NodeId node)
 {
@@ -52,19 +45,9 @@ static const HChar *stacks_role(NodeId node)
     return jm_role_is_survivors(role) ? "temporary" : jm_role_name(role);
 }
 
-// `owner` is as in the key (key_owner).
-static AccountId find_or_open(NodeId node, Kind kind, OwnerId owner)
+static AccountId open_account(NodeId node, Kind kind, OwnerId owner)
 {
-    const Bool is_known = node <= newest;
-    UInt *slot = JM_INDEX_FIND(&account_index, key_hash(node, kind, owner), id,
-                               is_known && jm_ledger_is(id, node, kind) &&
-                                   (owner == STACKS_OWN || jm_ledger_owner(id) == owner));
-    if (*slot)
-        return *slot;
-    if (owner == STACKS_OWN)
-        owner = jm_stack_owner(node, OWNS_HOST);
-    newest = is_known ? newest : node;
-    AccountId id = jm_index_put(&account_index, slot, jm_ledger_open(node, kind, owner));
+    AccountId id = jm_ledger_open(node, kind, owner);
     n_own += jm_text_equal(jm_owner_group(owner), "yours");
     jm_trace_account(id, node, kind, owner, jm_owner_name(owner));
     if (owner == JM_OWNER_TENSOR)
@@ -72,10 +55,22 @@ static AccountId find_or_open(NodeId node, Kind kind, OwnerId owner)
     return id;
 }
 
+static AccountId heap_account(NodeId node)
+{
+    while (heap_accounts.n <= node + 1)
+        jm_table_add(&heap_accounts);
+    AccountId *account = jm_table_at(&heap_accounts, node + 1);
+    if (!*account)
+        *account = open_account(node, KIND_HEAP, jm_stack_owner(node, OWNS_HOST));
+    return *account;
+}
+
 AccountId jm_account_owned(NodeId node, Kind kind, OwnerId owner)
 {
     jm_assert(kind != KIND_HEAP); // the stack implies their owner: use jm_account
-    return find_or_open(node, kind, owner);
+    UInt *slot = JM_INDEX_FIND(&account_index, key_hash(node, kind, owner), id,
+                               jm_ledger_is(id, node, kind) && jm_ledger_owner(id) == owner);
+    return *slot ? *slot : jm_index_put(&account_index, slot, open_account(node, kind, owner));
 }
 
 AccountId jm_account_with_role(AccountId made_as, const HChar *role)
@@ -124,7 +119,7 @@ void jm_account_without_cache(Bool is_without)
 AccountId jm_account(NodeId node, Kind kind)
 {
     if (kind == KIND_HEAP)
-        return find_or_open(node, kind, STACKS_OWN);
+        return heap_account(node);
     OwnerId owner = jm_stack_owner(node, jm_kind_side(kind) == SIDE_HOST ? OWNS_HOST : OWNS_DEVICE);
     // Pinned memory is host memory, but its owner follows the rules for device memory.
     if (kind == KIND_PINNED)
