@@ -348,8 +348,8 @@ static UnwindRuleType find_rule(Addr ip, UnwindRule *rule)
     if (row.where[row.return_address] == UNDEFINED)
         return RULE_OUTERMOST;
     if (row.is_signal_frame || row.return_address != JM_REG_RA || row.where[JM_REG_SP] != KEPT || row.cfa_expression ||
-        row.cfa_offset != (Int)row.cfa_offset || row.cfa_offset < 0 || !find_slot(&row, JM_REG_FP, &fp) ||
-        !find_slot(&row, JM_REG_RA, &ra) || !jm_set_slots(&rule->slots, fp, ra))
+        (ULong)row.cfa_offset >> 29 || !find_slot(&row, JM_REG_FP, &fp) || !find_slot(&row, JM_REG_RA, &ra) ||
+        !jm_set_slots(&rule->slots, fp, ra))
         return RULE_OTHER;
     rule->cfa_offset = row.cfa_offset;
     return row.cfa_register == JM_REG_SP ? RULE_FROM_SP : row.cfa_register == JM_REG_FP ? RULE_FROM_FP : RULE_OTHER;

@@ -62,9 +62,9 @@ typedef enum {
 
 typedef struct {
     Addr ip;
-    Int cfa_offset; // start of the caller's frame, in bytes from the stack or frame pointer
+    UInt cfa_offset : 29; // start of the caller's frame, in bytes from the stack or frame pointer
+    UInt type : 3;        // UnwindRuleType
     UnwindSlots slots;
-    UChar type; // UnwindRuleType
 } UnwindRule;
 
 #define JM_RULE_BITS 14
