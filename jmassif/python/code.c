@@ -277,7 +277,7 @@ Bool jm_python_code_has(Addr code, const CodeParts *parts)
     const PythonLayout *l = code_objects.layout;
     return parts->lines && *(Addr *)(code + l->code_filename) == parts->file &&
            *(Addr *)(code + l->code_name) == parts->name && *(Addr *)(code + l->code_lines) == parts->lines &&
-           *(Int *)(code + l->code_firstlineno) == parts->first_line && is_code(code);
+           *(Int *)(code + l->code_firstlineno) == parts->first_line;
 }
 
 FrameId jm_python_code_frame(Addr code, Int at, Bool was_on_stack, CodeParts *parts)
