@@ -4,6 +4,7 @@
 // since not every container is tracked by the collector, and none knows its name.
 
 #include "heap/containers.h"
+#include "base/options.h"
 #include "heap/blocks.h"
 #include "python/objects.h"
 #include "trace/trace.h"
@@ -74,5 +75,6 @@ static void look_at(Addr object, Addr type)
 void jm_containers_write(void)
 {
     n_seen = 0;
-    jm_python_each_object(look_at);
+    if (jm_options.heap) // else no storage has an account
+        jm_python_each_object(look_at);
 }
