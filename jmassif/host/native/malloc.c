@@ -206,6 +206,7 @@ NATIVE_EXPORT void free(void *p)
         real.free(p);
         return;
     }
+    jm_blocks_prefetch((Addr)p); // without the lock: it may fetch a table that another thread replaces
     Call c = {.old = p};
     if (UNLIKELY(!NATIVE_RECORD(freed, &c) && keeps_freed)) {
         freed(&c);
