@@ -203,7 +203,7 @@ static void symbolise(Location *at, Addr ip)
 }
 
 // Direct-mapped cache of locations: one load instead of four dependent ones.
-#define RECENT_BITS 10
+#define RECENT_BITS 12
 static Location recent[1u << RECENT_BITS];
 
 static const Location *look_up(Addr ip)
