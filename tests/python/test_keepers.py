@@ -50,7 +50,7 @@ def test_the_variable_that_keeps_them_is_named_with_type_and_number(how: str) ->
 
 def test_they_are_named_where_sigint_is_ignored() -> None:
     """As in what a script runs in the background: an interpreter then resets no signal as it begins to end."""
-    command = [str(INTERPRETER), "-S", str(SCRIPTS / "keepers.py"), "list"]
+    command = [INTERPRETER, "-S", str(SCRIPTS / "keepers.py"), "list"]
     recording = recorded(command, ["--time-unit=B"], launcher=["sh", "-c", 'trap "" INT; exec "$@"', "-"])
     (named,) = keepers(recording.profile, Names(recording.profile))
     assert (named.objects, named.variable) == (N, "history")
