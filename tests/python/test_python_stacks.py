@@ -225,4 +225,5 @@ def test_stacks_inside_dlopen_have_its_callers_and_what_python_runs_inside() -> 
             found[functions] = found.get(functions, 0) + counts.bytes
     for load in ("load", "load_another"):
         assert found["take", load] == 6 * 10000
-        assert 70000 <= found["called", load] < 80000
+        if not is_free_threaded():  # its bytearrays are not malloc's
+            assert 70000 <= found["called", load] < 80000
