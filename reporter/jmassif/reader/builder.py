@@ -10,7 +10,8 @@ import os
 import time
 from array import array
 from collections import defaultdict
-from itertools import accumulate, count
+from itertools import accumulate, compress, count
+from operator import not_
 from typing import Any, BinaryIO, Callable, DefaultDict, Dict, List, Mapping, Optional, Sequence, Tuple, TypeVar
 
 from jmassif.model import records
@@ -269,7 +270,7 @@ class Builder:
         addresses: "array[int]",
         sizes: "array[int]",
         accounts: "array[int]",
-        begins: Sequence[bytes],
+        begins: Sequence[Optional[bytes]],
     ) -> bool:
         """Blocks that begin and end. False: an account is not defined."""
         if not 0 < min(accounts) <= max(accounts) < len(self.profile.accounts):
@@ -277,7 +278,7 @@ class Builder:
         rows = array("Q", bytes(8 * records.BlockEvents.WIDTH * len(times)))
         for place, column in enumerate((times, addresses, sizes, accounts)):
             rows[place :: records.BlockEvents.WIDTH] = column
-        self.profile.frees.extend(row for row, begin in enumerate(begins, self._position()) if not begin)
+        self.profile.frees.extend(compress(range(self._position(), self._position() + len(times)), map(not_, begins)))
         self.profile.blocks.extend(rows)
         return True
 

@@ -140,7 +140,7 @@ RECORDS: Dict[str, Tuple[str, str]] = {
 }
 
 # A run of `+` and `-` records, which come by the million: what sets a `+` apart, time, address, bytes of a `+`, account.
-_BLOCKS = re.compile(rb"^(?:(\+)|-) (\d{1,19}) ([0-9a-f]{1,16}) (?(1)(\d{1,19}) )(\d{1,19})\n", re.MULTILINE).findall
+_BLOCKS = re.compile(rb"^(?:(\+)|-) (\d{1,19}) ([0-9a-f]{1,16}) (?(1)(\d{1,19}) )(\d{1,19})\n", re.MULTILINE).split
 _LONGEST_RUN = 4096  # lines
 
 _LAST = ord("Z")
@@ -156,7 +156,7 @@ _FOREIGN = (
 )
 
 # Takes the columns of a run; False, and nothing was taken: something is wrong with one of the records.
-Columns = Callable[["array[int]", "array[int]", "array[int]", "array[int]", Sequence[bytes]], bool]
+Columns = Callable[["array[int]", "array[int]", "array[int]", "array[int]", Sequence[Optional[bytes]]], bool]
 Handler = Optional[Callable[..., None]]  # None: lines of that letter are passed over, whatever is in them
 # From a line to its fields; None: it is no such record.
 _Parser = Callable[[bytes], Optional[Iterable[Any]]]
@@ -311,12 +311,14 @@ class Reader:
             yield from run
 
     def _hand_on(self, run: List[bytes]) -> bool:
+        if not run:
+            return True
         text = b"".join(run)
-        found = _BLOCKS(text)
-        if not self._blocks or not found or len(found) < len(run) or self._is_over:
-            return not run
-        signs, times, addresses, sizes, accounts = zip(*found)
-        numbers = [array("Q", map(int, column)) for column in (times, (size or 0 for size in sizes), accounts)]
+        fields = _BLOCKS(text)
+        between, signs, times, addresses, sizes, accounts = (fields[place::6] for place in range(6))
+        if not self._blocks or any(between) or len(signs) < len(run) or self._is_over:
+            return False
+        numbers = [array("Q", map(int, column)) for column in (times, [size or 0 for size in sizes], accounts)]
         if not self._blocks(numbers[0], array("Q", map(int, addresses, repeat(16))), numbers[1], numbers[2], signs):
             return False
         self._number += len(run)
