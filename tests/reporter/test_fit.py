@@ -118,7 +118,7 @@ def test_of_free_blocks_of_one_size_the_first_in_memory_is_taken() -> None:
         model.free(first)
         model.free(second)
         taken = model.malloc(11 * MIB)
-        assert taken.address == min(first.address, second.address) == (second if falls else first).address
+        assert taken[1] == min(first[1], second[1]) == (second if falls else first)[1]
 
 
 def fragmented() -> Trace:
@@ -165,9 +165,7 @@ def training(
     **manifest: str,
 ) -> Trace:
     """Two layers in regions, and page-locked buffers, on a board with CUDA's start-up."""
-    trace = Trace(
-        command="train.py", time_unit="ms", memory=manifest.pop("memory", "unified"), pytorch="2.6", **manifest
-    )
+    trace = Trace(time_unit="ms", **{"command": "train.py", "memory": "unified", "pytorch": "2.6", **manifest})
     trace.group("yours", "tensor", "app")
     trace.group("libraries", "workspace")
     trace.group("cached", "cache")

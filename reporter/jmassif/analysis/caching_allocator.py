@@ -10,7 +10,7 @@ which memory is mapped by granules.
 """
 
 from bisect import bisect_left, insort
-from typing import Dict, Iterator, List, NamedTuple, Optional, Tuple
+from typing import Dict, List, NamedTuple, Optional, Tuple
 
 MIB = 1 << 20
 _LEAST = 512  # sizes are multiples of it
@@ -72,58 +72,58 @@ class OutOfMemory(Exception):
     """The limit does not let the allocator reserve what it needs."""
 
 
-class Block:
-    __slots__ = (
-        "address",
-        "size",
-        "pool",
-        "is_allocated",
-        "is_mapped",
-        "is_expandable",
-        "is_whole",
-        "before",
-        "after",
-        "since",
-    )
-
-    def __init__(self, address: int, size: int, pool: "_Pool") -> None:
-        self.address = address
-        self.size = size
-        self.pool = pool
-        self.is_allocated = False
-        self.is_mapped = True
-        self.is_expandable = False
-        self.is_whole = False  # allocated without a rest: less may have been asked for
-        self.before: Optional[Block] = None
-        self.after: Optional[Block] = None
-        self.since = 0  # searches of its kind of pool before it was freed
-
-    @property
-    def is_segment(self) -> bool:
-        return self.before is None and self.after is None
+# Free blocks are ordered by size, then address: one number has both.
+_SHIFT = 64
+_ADDRESS = (1 << _SHIFT) - 1
 
 
 class _Pool:
-    """Free blocks of one size class and stream."""
+    """Free blocks of one size class and stream, by address. No two are neighbours."""
 
     def __init__(self, is_small: bool) -> None:
         self.is_small = is_small
         self.granule = _SMALL_SEGMENT if is_small else _LARGE_SEGMENT
-        self.order: List[Tuple[int, int]] = []  # sizes and addresses of free blocks
-        self.blocks: Dict[int, Block] = {}  # likewise, by address
-        self.unmapped: List[Block] = []  # ranges of expandable segments without memory
+        self.order: List[int] = []  # sizes and addresses
+        self.sizes: Dict[int, int] = {}
+        self.begins: Dict[int, int] = {}  # by the end
+        self.since: Dict[int, int] = {}  # searches of large blocks before it was freed
+        self.segments: Dict[int, int] = {}  # sizes of the driver's, by address
+        self.unmapped: Dict[int, int] = {}  # sizes of ranges of expandable segments without memory
 
-    def add(self, block: Block) -> None:
-        insort(self.order, (block.size, block.address))
-        self.blocks[block.address] = block
+    def add(self, begin: int, size: int) -> int:
+        """Merges it with its free neighbours. Returns where the block begins."""
+        sizes, begins, order = self.sizes, self.begins, self.order
+        end = begin + size
+        more = sizes.pop(end, 0)
+        if more:
+            del order[bisect_left(order, more << _SHIFT | end)]
+            end += more
+        before = begins.pop(begin, 0)
+        if before:
+            del order[bisect_left(order, (begin - before) << _SHIFT | before)]
+            begin = before
+        sizes[begin] = end - begin
+        begins[end] = begin
+        insort(order, (end - begin) << _SHIFT | begin)
+        return begin
 
-    def remove(self, block: Block) -> None:
-        del self.order[bisect_left(self.order, (block.size, block.address))]
-        del self.blocks[block.address]
+    def remove(self, begin: int) -> int:
+        """Returns its size."""
+        size = self.sizes.pop(begin)
+        del self.begins[begin + size], self.order[bisect_left(self.order, size << _SHIFT | begin)]
+        return size
 
-    def __iter__(self) -> Iterator[Block]:
-        """The smallest first. Blocks may be removed meanwhile."""
-        return iter([self.blocks[address] for _, address in self.order])
+    def possible(self, begin: int) -> int:
+        """As large it can become."""
+        size = self.sizes[begin]
+        return size + self.unmapped.get(begin + size, 0)
+
+    def whole_segments(self) -> List[int]:
+        """Those that are free."""
+        return [begin for begin, size in self.segments.items() if self.sizes.get(begin) == size]
+
+
+Block = Tuple[_Pool, int, int]  # address, size
 
 
 class CachingAllocator:
@@ -142,13 +142,18 @@ class CachingAllocator:
         self.peak_reserved = 0
         self.peak_allocated = 0
         self.retries = 0
+        # Of the last malloc: the block, if up to 1 MiB less may have been asked for (else 0), and the largest that was too small.
+        self.whole = 0
+        self.below = 0
         self._settings = settings
+        self._most_split = settings.max_split_size
+        self._divisions = settings.roundup_power2_divisions
         self._limit = limit
         self._allowed = allowed
-        self.below = 0  # the largest free block that was too small for the last malloc
         self._falls = falls
         self._collect_above = settings.garbage_collection_threshold * allowed
-        self._pools: Dict[Tuple[bool, int], _Pool] = {}
+        self._small: Dict[int, _Pool] = {}  # by stream
+        self._large: Dict[int, _Pool] = {}
         self._next = 2 << 40  # address
         self._searches = 0  # of large blocks
 
@@ -156,48 +161,71 @@ class CachingAllocator:
 
     def malloc(self, n_bytes: int, stream: int = 0, address: int = 0) -> Block:
         """`address`: where a segment lies that this needs; 0: behind the last. Raises OutOfMemory."""
-        self._next = address or self._next
-        size = self.rounded(n_bytes)
-        pool = self._pool(size <= _SMALL, stream)
-        self._searches += not pool.is_small
-        block = self._find(pool, size)
-        if block is None:
+        if address:
+            self._next = address
+        size = self.rounded(n_bytes) if self._divisions or n_bytes % _LEAST or not n_bytes else n_bytes
+        is_small = size <= _SMALL
+        pools = self._small if is_small else self._large
+        pool = pools.get(stream)
+        if pool is None:
+            pool = pools[stream] = _Pool(is_small)
+        self._searches += not is_small
+        order, sizes, most, is_expandable = pool.order, pool.sizes, self._most_split, self._settings.expandable_segments
+        at = bisect_left(order, size << _SHIFT)
+        self.below = order[at - 1] >> _SHIFT if at else 0
+        begin = order[at] & _ADDRESS if at < len(order) else 0
+        if begin and is_expandable:
+            # A block that can grow counts as large as it can become.
+            for later in range(at + 1, len(order)):
+                other = order[later] & _ADDRESS
+                if pool.possible(other) >= pool.possible(begin):
+                    break
+                begin, at = other, later
+        has = sizes.get(begin, 0)
+        if not begin or (most and (size < most <= has or (size >= most and has >= size + _LARGE_SEGMENT))):
+            begin = self._new(pool, size)
+            has = sizes[begin]
+            at = bisect_left(order, has << _SHIFT | begin)
+        del order[at], sizes[begin]
+        rest = has - size
+        if is_small or is_expandable:
+            self.whole, is_split = 0, rest >= _LEAST
+        else:
+            is_split = rest > _SMALL and (not most or size < most)
+            self.whole = 0 if is_split else has
+        if is_split:
+            after = begin + size
+            sizes[after] = rest
+            pool.begins[begin + has] = after
+            insort(order, rest << _SHIFT | after)
             if self._collect_above:
-                self._collect_garbage()
-            block = self._reserve(pool, size)
-            if block is None and self._release_some(pool, size):
-                block = self._reserve(pool, size)
-            if block is None:
-                self.retries += 1
-                self.empty_cache()
-                block = self._reserve(pool, size)
-            if block is None:
-                raise OutOfMemory()
-        block.is_whole = not self._is_split(block, size)
-        if not block.is_whole:
-            self._split(block, size)
-        block.is_allocated = True
-        self.allocated += block.size
+                pool.since[after] = self._searches
+            has = size
+        else:
+            del pool.begins[begin + has]
+        self.allocated += has
         if self.allocated > self.peak_allocated:
             self.peak_allocated = self.allocated
-        return block
+        return pool, begin, has
 
     def free(self, block: Block) -> None:
-        self.allocated -= block.size
-        block.is_allocated = False
-        self._return(block)
+        pool, begin, size = block
+        self.allocated -= size
+        begin = pool.add(begin, size)
+        if self._collect_above:
+            pool.since[begin] = self._searches
 
     def empty_cache(self) -> None:
-        for pool in list(self._pools.values()):
-            for block in pool:
-                if block.is_expandable:
-                    self._unmap(block)
-                elif block.is_segment:
-                    self._release(block)
+        for pool in (*self._small.values(), *self._large.values()):
+            if self._settings.expandable_segments:
+                for key in pool.order[:]:
+                    self._unmap(pool, key & _ADDRESS)
+            for begin in pool.whole_segments():
+                self._release(pool, begin)
 
     def rounded(self, n_bytes: int) -> int:
         """As large as its block will be at least."""
-        divisions = self._settings.roundup_power2_divisions
+        divisions = self._divisions
         if n_bytes < _LEAST:
             return _LEAST
         if divisions > 1 and n_bytes > _LEAST * divisions:
@@ -208,84 +236,22 @@ class CachingAllocator:
             return n_bytes
         return -(-n_bytes // _LEAST) * _LEAST
 
-    # ---- free blocks ------------------------------------------------------------------------
-
-    def _pool(self, is_small: bool, stream: int) -> _Pool:
-        pool = self._pools.get((is_small, stream))
-        if pool is None:
-            pool = self._pools[is_small, stream] = _Pool(is_small)
-        return pool
-
-    def _find(self, pool: _Pool, size: int) -> Optional[Block]:
-        """The smallest free block that is large enough, out of its pool."""
-        at = bisect_left(pool.order, (size, 0))
-        self.below = pool.order[at - 1][0] if at else 0
-        if at == len(pool.order):
-            return None
-        block = pool.blocks[pool.order[at][1]]
-        if block.is_expandable:
-            # A block that can grow counts as large as it can become.
-            for _, address in pool.order[at + 1 :]:
-                other = pool.blocks[address]
-                if _possible(other) >= _possible(block):
-                    break
-                block = other
-        most = self._settings.max_split_size
-        if most and ((size < most <= block.size) or (size >= most and block.size >= size + _LARGE_SEGMENT)):
-            return None
-        pool.remove(block)
-        return block
-
-    def _is_split(self, block: Block, size: int) -> bool:
-        rest = block.size - size
-        if block.pool.is_small or self._settings.expandable_segments:
-            return rest >= _LEAST
-        return rest > _SMALL and (not self._settings.max_split_size or size < self._settings.max_split_size)
-
-    def _split(self, block: Block, size: int) -> None:
-        """The rest goes back to the pool."""
-        rest = self._insert_after(block, size)
-        rest.since = self._searches
-        rest.pool.add(rest)
-
-    @staticmethod
-    def _insert_after(block: Block, size: int) -> Block:
-        """A new block for what lies beyond `size` bytes."""
-        rest = Block(block.address + size, block.size - size, block.pool)
-        rest.is_expandable = block.is_expandable
-        rest.before, rest.after = block, block.after
-        if rest.after:
-            rest.after.before = rest
-        block.after = rest
-        block.size = size
-        return rest
-
-    def _merge(self, block: Block, other: Optional[Block]) -> None:
-        if other is None or other.is_allocated or other.is_mapped != block.is_mapped:
-            return
-        if other is block.before:
-            block.address = other.address
-            block.before = other.before
-            if block.before:
-                block.before.after = block
-        else:
-            block.after = other.after
-            if block.after:
-                block.after.before = block
-        if other.is_mapped:
-            # It is in the pool under the size that it has.
-            other.pool.remove(other)
-        else:
-            other.pool.unmapped.remove(other)
-        block.size += other.size
-
-    def _return(self, block: Block) -> None:
-        self._merge(block, block.before)
-        self._merge(block, block.after)
-        block.since = self._searches
-        block.pool.add(block)
-
     # ---- segments ---------------------------------------------------------------------------
+
+    def _new(self, pool: _Pool, size: int) -> int:
+        """A free block of a segment that the driver gives for it. Raises OutOfMemory."""
+        if self._collect_above:
+            self._collect_garbage()
+        begin = self._reserve(pool, size)
+        if not begin and self._release_some(pool, size):
+            begin = self._reserve(pool, size)
+        if not begin:
+            self.retries += 1
+            self.empty_cache()
+            begin = self._reserve(pool, size)
+        if not begin:
+            raise OutOfMemory()
+        return begin
 
     def _grow(self, n_bytes: int) -> bool:
         if self._limit and self.reserved + n_bytes > self._limit:
@@ -295,7 +261,8 @@ class CachingAllocator:
             self.peak_reserved = self.reserved
         return True
 
-    def _reserve(self, pool: _Pool, size: int) -> Optional[Block]:
+    def _reserve(self, pool: _Pool, size: int) -> int:
+        """The same, or 0."""
         if pool.is_small:
             segment = _SMALL_SEGMENT
         elif size < _LEAST_OWN_SEGMENT:
@@ -303,131 +270,108 @@ class CachingAllocator:
         else:
             segment = -(-size // _ROUND_SEGMENT) * _ROUND_SEGMENT
         if self._allowed and self.reserved + segment > self._allowed:
-            return None
+            return 0
         if self._settings.expandable_segments:
             return self._expand(pool, size)
         if not self._grow(segment):
-            return None
+            return 0
         if self._falls:
             self._next -= segment
-            return Block(self._next, segment, pool)
-        self._next += segment
-        return Block(self._next - segment, segment, pool)
+        begin = 2 * self._next  # so that segments are no neighbours
+        if not self._falls:
+            self._next += segment
+        pool.segments[begin] = segment
+        pool.add(begin, segment)
+        return begin
 
-    def _release(self, block: Block) -> None:
-        block.pool.remove(block)
-        self.reserved -= block.size
+    def _release(self, pool: _Pool, begin: int) -> None:
+        self.reserved -= pool.remove(begin)
+        del pool.segments[begin]
 
     def _release_some(self, pool: _Pool, size: int) -> bool:
         """Returns free blocks that may not be split, enough for `size`. False if there are not so many."""
-        most = self._settings.max_split_size
+        most = self._most_split
         if not most:
             return False
         size = max(size, most)
-        at = bisect_left(pool.order, (size, 0))
+        at = bisect_left(pool.order, size << _SHIFT)
         if at < len(pool.order):
-            self._release(pool.blocks[pool.order[at][1]])
+            self._release(pool, pool.order[at] & _ADDRESS)
             return True
-        released = 0
-        while released < size and pool.order and pool.order[-1][0] >= most:
-            released += pool.order[-1][0]
-            self._release(pool.blocks[pool.order[-1][1]])
-        return released >= size
+        released = self.reserved
+        while released - self.reserved < size and pool.order and pool.order[-1] >> _SHIFT >= most:
+            self._release(pool, pool.order[-1] & _ADDRESS)
+        return released - self.reserved >= size
 
     def _collect_garbage(self) -> None:
         """Returns the large segments that have been free for longer than others, until there are few enough."""
         wanted = self.reserved - self._collect_above
-        free = [
-            block
-            for (is_small, _), pool in self._pools.items()
-            if not is_small
-            for block in pool
-            if block.is_segment and not block.is_expandable
-        ]
-        age = sum(self._searches - block.since for block in free)
+        free = [(pool, begin) for pool in self._large.values() for begin in pool.whole_segments()]
+        age = sum(self._searches - pool.since[begin] for pool, begin in free)
         while wanted > 0 and free:
             threshold = age / len(free)
-            old = [block for block in free if self._searches - block.since >= threshold]
+            old = [(pool, begin) for pool, begin in free if self._searches - pool.since[begin] >= threshold]
             if not old:
                 break
-            for block in old:
-                wanted -= block.size
-                age -= self._searches - block.since
-                free.remove(block)
-                self._release(block)
+            for pool, begin in old:
+                wanted -= pool.sizes[begin]
+                age -= self._searches - pool.since[begin]
+                free.remove((pool, begin))
+                self._release(pool, begin)
 
     # ---- expandable segments ----------------------------------------------------------------
 
-    def _expand(self, pool: _Pool, size: int) -> Optional[Block]:
-        block = self._room(pool, size)
-        if not block.is_mapped and not self._map(block, min(block.size, size)):
-            return None
-        while block.size < size:
-            after = block.after
-            assert after is not None and not after.is_mapped
-            if not self._map(after, min(size - block.size, after.size)):
-                return None
-            block = after
-        pool.remove(block)
-        return block
+    def _expand(self, pool: _Pool, size: int) -> int:
+        """As _reserve()."""
+        begin = self._room(pool, size)
+        has = pool.sizes.get(begin, 0)
+        while has < size:
+            if not self._map(pool, begin + has, size - has):
+                return 0
+            has = pool.sizes[begin]
+        return begin
 
-    def _room(self, pool: _Pool, size: int) -> Block:
+    def _room(self, pool: _Pool, size: int) -> int:
         """The first block of some that follow each other, free or without memory, and have so many bytes together."""
-        for block in sorted(pool.unmapped, key=lambda each: each.address):
-            first: Block = block
-            if block.before and not block.before.is_allocated:
-                first = block.before
-            n_bytes, at = 0, first  # type: int, Optional[Block]
-            while n_bytes < size and at and not at.is_allocated:
-                n_bytes += at.size
-                at = at.after
-            if n_bytes >= size:
+        for begin in sorted(pool.unmapped):
+            at = first = pool.begins.get(begin, begin)
+            while at < first + size:
+                n_bytes = pool.sizes.get(at) or pool.unmapped.get(at)
+                if not n_bytes:
+                    break
+                at += n_bytes
+            else:
                 return first
         # Granules are counted from here.
         address = -(-self._next // _LARGE_SEGMENT) * _LARGE_SEGMENT
-        block = Block(address, _ENDLESS, pool)
         self._next = address + _ENDLESS
-        block.is_mapped = False
-        block.is_expandable = True
-        pool.unmapped.append(block)
-        return block
+        pool.unmapped[address] = _ENDLESS
+        return address
 
-    def _map(self, block: Block, size: int) -> bool:
-        """Gives memory to the first `size` bytes or more of a block without, and adds the block to its pool."""
-        pool = block.pool
-        mapped = min(-(-size // pool.granule) * pool.granule, block.size)
+    def _map(self, pool: _Pool, begin: int, size: int) -> bool:
+        """Gives memory to the first `size` bytes or more of a range without, if it has so many."""
+        n_bytes = pool.unmapped[begin]
+        mapped = min(-(-size // pool.granule) * pool.granule, n_bytes)
         if not self._grow(mapped):
             return False
-        pool.unmapped.remove(block)
-        if mapped < block.size:
-            rest = self._insert_after(block, mapped)
-            rest.is_mapped = False
-            pool.unmapped.append(rest)
-        block.is_mapped = True
-        self._return(block)
+        del pool.unmapped[begin]
+        if mapped < n_bytes:
+            pool.unmapped[begin + mapped] = n_bytes - mapped
+        pool.add(begin, mapped)
         return True
 
-    def _unmap(self, block: Block) -> None:
+    def _unmap(self, pool: _Pool, address: int) -> None:
         """Returns the whole granules of a free block."""
-        pool = block.pool
-        begin = -(-block.address // pool.granule) * pool.granule
-        end = (block.address + block.size) // pool.granule * pool.granule
+        granule, end_address = pool.granule, address + pool.sizes[address]
+        begin, end = -(-address // granule) * granule, end_address // granule * granule
         if begin >= end:
             return
-        pool.remove(block)
-        if end < block.address + block.size:
-            pool.add(self._insert_after(block, end - block.address))
-        if block.address < begin:
-            whole = self._insert_after(block, begin - block.address)
-            pool.add(block)
-            block = whole
-        self.reserved -= block.size
-        block.is_mapped = False
-        self._merge(block, block.before)
-        self._merge(block, block.after)
-        pool.unmapped.append(block)
-
-
-def _possible(block: Block) -> int:
-    after = block.after
-    return block.size + (after.size if after and not after.is_mapped else 0)
+        pool.remove(address)
+        if end < end_address:
+            pool.add(end, end_address - end)
+        if address < begin:
+            pool.add(address, begin - address)
+        self.reserved -= end - begin
+        end += pool.unmapped.pop(end, 0)
+        begin = next((before for before, size in pool.unmapped.items() if before + size == begin), begin)
+        pool.unmapped[begin] = end - begin

@@ -8,8 +8,9 @@ line. What the allocator would have reserved for them is what its model reserves
 
 from array import array
 from functools import lru_cache
-from itertools import compress
-from typing import Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
+from itertools import chain, compress, repeat
+from operator import not_
+from typing import Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple
 
 from jmassif.analysis.caching_allocator import (
     Block,
@@ -31,7 +32,7 @@ from jmassif.units import size as size_text
 MIB = 1 << 20
 _ROUNDED_TO = 512
 # In Steps.order: the cache was emptied. Else the number of an allocation, or ~number where it is freed.
-_EMPTIED = -(1 << 40)
+_EMPTIED = -(1 << 31)
 # Share of the bytes at the peak. If more has no counterpart in the other run, they differ in more than the batch.
 _MOST_UNLIKE = 0.1
 # The model's figure for the recorded run is the recorded one, or nearly: else the model does not hold for this run.
@@ -40,6 +41,7 @@ _MOST_BATCH = 1 << 16
 # Segments: the size of those for blocks below 10 MiB, and what larger ones are multiples of.
 _LARGEST_COMMON, _ROUNDED_SEGMENT = 20 * MIB, 2 * MIB
 _LEAST_STEPS = 50000  # are replayed
+_MOST_KNOWN = 1 << 16  # results that are kept: sizes repeat themselves
 
 
 class FitError(Exception):
@@ -56,12 +58,18 @@ class Steps(NamedTuple):
     reserved: int  # the most it had reserved, as recorded
     allocated: int  # the most it had handed out, as recorded
     last_growth: int  # of `order`: steps until it reserved for the last time
+    peak: int  # likewise, until it had handed out the most
     falls: bool  # segments came at ever lower addresses, as a rule
     is_host: bool = False  # large blocks of the heap instead, whose sizes are exact; reserved is allocated
 
     @property
     def rounded_to(self) -> int:
         return 1 if self.is_host else _ROUNDED_TO
+
+    @property
+    def replayed(self) -> "array[int]":
+        """Of `order`: a run that reserves nothing more for as long again goes on like that."""
+        return self.order[: max(2 * self.last_growth, _LEAST_STEPS)]
 
 
 # ---- steps from a trace -------------------------------------------------------------------------
@@ -87,19 +95,20 @@ def steps_of(run: Profile, is_host: bool = False) -> Steps:
     is_first = bytearray(
         is_counted[account] and first.setdefault(key, account) == account for account, key in enumerate(keys)
     )
-    sizes, of, rows, order = array("Q"), array("I"), array("I"), array("q")
+    sizes, of, rows, order = array("Q"), array("I"), array("I"), array("i")
     segments, handles = Ranges(), {}  # type: Ranges, Dict[int, int]
+    in_segments: Set[int] = set()  # addresses that were found there
     live: Dict[int, int] = {}
-    reserved = most_reserved = allocated = most_allocated = last_growth = falls = last_segment = 0
+    reserved = most_reserved = allocated = most_allocated = last_growth = peak = falls = last_segment = 0
+    last = ended = 0  # the allocation that was freed last, and its address
     retries = _retries(run)
-    columns = (run.blocks.address, run.blocks.size, run.blocks.account)
-    ended: Tuple[int, int] = (0, 0)  # address and number of the allocation that was freed last
-    for row, (address, size, account) in enumerate(zip(*columns)):
+    columns = (run.blocks.address, run.blocks.size, run.blocks.account, frees)
+    for row, (address, size, account, is_free) in enumerate(zip(*columns)):
         if not is_counted[account]:
             continue
         if is_cache[account]:
             held = handles if has_handle[account] else segments.bytes
-            if not frees[row]:
+            if not is_free:
                 if has_handle[account]:
                     handles[address] = size
                 else:
@@ -111,19 +120,24 @@ def steps_of(run: Profile, is_host: bool = False) -> Steps:
                 last_growth = len(order)
             elif address in held:
                 reserved -= handles.pop(address) if has_handle[account] else segments.remove(address)
+                in_segments.clear()
                 is_own = any(begin <= row < end for begin, end in retries)
                 if not is_own and (not order or order[-1] != _EMPTIED):
                     order.append(_EMPTIED)
             continue
-        if frees[row]:
+        if is_free:
             number = live.pop(address, None)
             if number is not None:
                 order.append(~number)
                 allocated -= sizes[number]
-                ended = address, number
-        elif is_host or address in segments or (has_handle[account] and handles):
-            last = ended[1]
-            is_again = ended[0] == address and order and order[-1] == ~last and sizes[last] == size
+                ended, last = address, number
+            continue
+        is_inside = is_host or address in in_segments
+        if not is_inside and address in segments:
+            in_segments.add(address)
+            is_inside = True
+        if is_inside or (has_handle[account] and handles):
+            is_again = ended == address and order and order[-1] == ~last and sizes[last] == size
             if (
                 is_again
                 and not is_first[account]
@@ -141,14 +155,15 @@ def steps_of(run: Profile, is_host: bool = False) -> Steps:
                 of.append(account)
                 rows.append(row)
             allocated += size
-            most_allocated = max(most_allocated, allocated)
+            if allocated > most_allocated or not peak:
+                most_allocated, peak = allocated, len(order)
     if not sizes:
         raise FitError(
             "the trace has no steps of PyTorch's CUDA allocator (PyTorch 1.10 or later with its native allocator has)"
         )
     if is_host:
         most_reserved, last_growth = most_allocated, len(order)
-    return Steps(sizes, of, rows, order, most_reserved, most_allocated, last_growth, falls > 0, is_host)
+    return Steps(sizes, of, rows, order, most_reserved, most_allocated, last_growth, peak, falls > 0, is_host)
 
 
 def any_steps(run: Profile) -> Steps:
@@ -169,7 +184,7 @@ class Replay(NamedTuple):
 
 
 def replay(steps: Steps, sizes: "array[int]", settings: Settings, allowed: int = 0, most: int = 0) -> Replay:
-    """The steps with these sizes, as far as _until(). `allowed` as in CachingAllocator. Raises OutOfMemory.
+    """Steps.replayed with these sizes. `allowed` as in CachingAllocator. Raises OutOfMemory.
 
     It ends where `most` bytes are reserved, if not 0.
     """
@@ -182,14 +197,14 @@ def replay(steps: Steps, sizes: "array[int]", settings: Settings, allowed: int =
     model = CachingAllocator(settings, allowed=allowed, falls=steps.falls)
     live: Dict[int, Block] = {}
     whole, above = bytearray(len(sizes)), array("Q", bytes(8 * len(sizes)))
-    for step in steps.order[: _until(steps)]:
+    for step in steps.replayed:
         if step >= 0:
-            block = live[step] = model.malloc(sizes[step])
+            live[step] = model.malloc(sizes[step])
             if most and model.reserved >= most:
                 break
-            if block.is_whole and block.size > MIB:
+            if model.whole:
                 whole[step] = 1
-                above[step] = max(block.size - MIB - 1, model.below)
+                above[step] = max(model.whole - MIB - 1, model.below)
         elif step != _EMPTIED:
             model.free(live.pop(~step))
         else:
@@ -200,25 +215,25 @@ def replay(steps: Steps, sizes: "array[int]", settings: Settings, allowed: int =
 def requests(steps: Steps, made: Replay) -> "array[int]":
     """Sizes asked for: of a block that was taken whole what its stack asked for elsewhere after the same allocation, if that may be."""
     sizes, above = array("Q", steps.sizes), made.above[:]
-    whole = set(compress(steps.accounts, above))
-    last = max(compress(range(len(above)), above), default=-1)
+    n = max(compress(range(len(above)), above), default=-1) + 1
     for _ in range(2):  # what is known after the first time is an allocation before others
-        asked: Dict[Tuple[int, int, int], Dict[int, int]] = {}  # allocations by size, after those of a stack and size
-        open_: List[Tuple[int, Tuple[int, int, int]]] = []
-        account_before = size_before = 0
-        for number, (account, size, least) in enumerate(zip(steps.accounts[: last + 1], sizes, above)):
-            if account in whole:
-                key = account, account_before, size_before
-                if least:
-                    open_.append((number, key))
-                    continue
-                known = asked.setdefault(key, {})
-                known[size] = known.get(size, 0) + 1
-            account_before, size_before = account, size
-        for number, key in open_:
-            likely = {n: times for n, times in asked.get(key, {}).items() if above[number] < n <= sizes[number]}
+        is_known = bytearray(map(not_, above[:n]))
+        accounts = array("I", chain((0,), compress(steps.accounts, is_known)))
+        known = array("Q", chain((0,), compress(sizes, is_known)))
+        open_ = list(compress(range(n), above))
+        # Allocations by size, after those of a stack and size.
+        asked: Dict[Tuple[int, int, int], Dict[int, int]] = {
+            (steps.accounts[number], accounts[number - i], known[number - i]): {} for i, number in enumerate(open_)
+        }
+        keys = zip(accounts[1:], accounts, known)
+        for key, size in zip(keys, known[1:]):
+            if key in asked:
+                asked[key][size] = asked[key].get(size, 0) + 1
+        for i, number in enumerate(open_):
+            times = asked[steps.accounts[number], accounts[number - i], known[number - i]]
+            likely = [size for size in times if above[number] < size <= sizes[number]]
             if likely:
-                sizes[number] = max(likely, key=likely.__getitem__)
+                sizes[number] = max(likely, key=times.__getitem__)
                 above[number] = 0
     return sizes
 
@@ -275,16 +290,15 @@ class Continued(NamedTuple):
     at_peak: List[int]  # numbers of allocations
 
     def sizes(self, batch: int) -> "array[int]":
-        memo: Dict[Tuple[int, int, int, int], int] = {}
-        found = array("Q")
-        for known in zip(self.before, self.was_whole, self.steps.sizes, self.whole):
-            size = memo.get(known)
-            if size is None:
-                rounded_to = self.steps.rounded_to
-                small, large = _Size(known[0], known[1], rounded_to), _Size(known[2], known[3], rounded_to)
-                size = memo[known] = _size_at(small, large, self.batches, batch)
-            found.append(size)
-        return found
+        """Of as many allocations as are replayed, at least."""
+        rounded_to = self.steps.rounded_to
+
+        @lru_cache(_MOST_KNOWN)
+        def at(before: int, was_whole: int, size: int, whole: int) -> int:
+            small, large = _Size(before, was_whole, rounded_to), _Size(size, whole, rounded_to)
+            return _size_at(small, large, self.batches, batch)
+
+        return array("Q", map(at, self.before, self.was_whole, self.steps.sizes, self.whole))
 
 
 class _Size(NamedTuple):
@@ -321,19 +335,17 @@ def _size_at(small: _Size, large: _Size, batches: Tuple[int, int], batch: int) -
 
 def held_at_peak(steps: Steps) -> List[int]:
     """Numbers of the allocations that were live when most was handed out."""
-    live: Dict[int, None] = {}
-    allocated = 0
-    at_peak: List[int] = []
-    for step in steps.order:
-        if step >= 0:
-            live[step] = None
-            allocated += steps.sizes[step]
-            if allocated == steps.allocated and not at_peak:
-                at_peak = list(live)
-        elif step != _EMPTIED:
-            del live[~step]
-            allocated -= steps.sizes[~step]
-    return at_peak
+    order = steps.order[: steps.peak]
+    is_live = bytearray(b"\1" * (order[-1] + 1))
+    for step in order:
+        if _EMPTIED < step < 0:
+            is_live[~step] = 0
+    return list(compress(range(len(is_live)), is_live))
+
+
+def _compared(steps: Steps, at_peak: List[int]) -> int:
+    """So many allocations are compared with another run's: those that are replayed, and those at the peak."""
+    return max(next(step for step in reversed(steps.replayed) if step >= 0), at_peak[-1]) + 1
 
 
 def continued(runs: Tuple[Profile, Profile], batches: Tuple[int, int]) -> Continued:
@@ -343,28 +355,34 @@ def continued(runs: Tuple[Profile, Profile], batches: Tuple[int, int]) -> Contin
         raise FitError("the runs differ in more than the batch: one used a GPU, the other did not")
     keys = [_stack_keys(run) for run in runs]
     made = [replay(steps, steps.sizes, settings_of(run)) for steps, run in zip((smaller, larger), runs)]
-    by_key: Dict[int, List[int]] = {}
+    likes: Dict[int, "array[int]"] = {}  # numbers of allocations by the key of their stack
+    of = {account: likes.setdefault(key, array("i")).append for account, key in keys[0].items()}
     for number, account in enumerate(smaller.accounts):
-        by_key.setdefault(keys[0][account], []).append(number)
-    before, was_whole = array("Q"), bytearray()
-    seen: Dict[int, int] = {}
-    unmatched = bytearray()
+        of[account](number)
+    # A run with more steps repeats the last.
+    ends: Dict[int, Iterator[int]] = {key: chain(found, repeat(found[-1])) for key, found in likes.items() if found}
+    counterparts = {account: ends.get(key, repeat(-1)) for account, key in keys[1].items()}
     least_recorded = runs[0].option("large", 0)  # smaller blocks of the heap have no records
-    for number, account in enumerate(larger.accounts):
-        key = keys[1][account]
-        earlier = by_key.get(key)
-        at = seen[key] = seen.get(key, -1) + 1
-        # A run with more steps repeats the last.
-        like = earlier[min(at, len(earlier) - 1)] if earlier else -1
-        own = _Size(larger.sizes[number], made[1].whole[number], larger.rounded_to)
-        other = _Size(smaller.sizes[like], made[0].whole[like], larger.rounded_to) if earlier else own
-        if larger.is_host and not earlier and own.bytes * batches[0] < least_recorded * batches[1]:
-            earlier, other = [-1], own._replace(bytes=own.bytes * batches[0] // batches[1])
-        is_alike = bool(earlier) and own.bytes >= other.least and own.least * batches[0] <= other.bytes * batches[1]
-        unmatched.append(not is_alike)
-        before.append(other.bytes if is_alike else own.bytes)
-        was_whole.append(other.is_whole if is_alike else own.is_whole)
+
+    @lru_cache(_MOST_KNOWN)
+    def judged(n_bytes: int, whole: int, other_bytes: int, other_whole: int) -> Tuple[int, int, bool]:
+        """Size of the counterpart, Replay.whole of it, and whether it is none. `other_bytes` is 0 without one."""
+        own, other = _Size(n_bytes, whole, larger.rounded_to), _Size(other_bytes, other_whole, larger.rounded_to)
+        if larger.is_host and not other.bytes and own.bytes * batches[0] < least_recorded * batches[1]:
+            other = own._replace(bytes=own.bytes * batches[0] // batches[1])
+        if other.bytes and own.bytes >= other.least and own.least * batches[0] <= other.bytes * batches[1]:
+            return other.bytes, other.is_whole, False
+        return own.bytes, own.is_whole, True
+
     at_peak = held_at_peak(larger)
+    before, was_whole, unmatched = array("Q"), bytearray(), bytearray()
+    for account, n_bytes, whole in zip(larger.accounts[: _compared(larger, at_peak)], larger.sizes, made[1].whole):
+        like = next(counterparts[account])
+        other = (smaller.sizes[like], made[0].whole[like]) if like >= 0 else (0, 0)
+        size, is_whole, is_unlike = judged(n_bytes, whole, *other)
+        before.append(size)
+        was_whole.append(is_whole)
+        unmatched.append(is_unlike)
     parameters = [
         sum(steps.sizes[n] for n in numbers if run.role(steps.accounts[n]) == "parameter")
         for run, steps, numbers in zip(runs, (smaller, larger), (held_at_peak(smaller), at_peak))
@@ -512,7 +530,7 @@ class Fit(NamedTuple):
     is_cut: bool  # a run did not come to its end
     startup: List[StartupCost]
     unused: int  # free inside malloc, of the run with the larger batch
-    is_host: bool  # Steps.is_host
+    steps: Steps  # of the run with the larger batch
 
     def fits(self, need: Need) -> Optional[bool]:
         """None: it may."""
@@ -525,11 +543,6 @@ def settings_of(run: Profile) -> Settings:
         return parse_settings(allocator_config(run)[1])
     except SettingsError as error:
         raise FitError(str(error))
-
-
-def _until(steps: Steps) -> int:
-    """So many steps are replayed: a run that reserves nothing more for as long again goes on like that."""
-    return max(2 * steps.last_growth, _LEAST_STEPS)
 
 
 # The batch does not explain a smaller difference of two runs.
@@ -581,13 +594,18 @@ def _by_roles(run: Profile, batch: int) -> Tuple[Continued, Continued, Continued
     """
     steps = any_steps(run)
     modelled = replay(steps, steps.sizes, settings_of(run))
-    roles = [run.role(account) for account in steps.accounts]
-    of_model = {size for size, role in zip(steps.sizes, roles) if role in _FIXED_ROLES}
+    roles = {account: run.role(account) for account in set(steps.accounts)}
+    of_model = {size for size, account in zip(steps.sizes, steps.accounts) if roles[account] in _FIXED_ROLES}
     of_model |= {-(-size // 2 // steps.rounded_to) * steps.rounded_to for size in of_model}
     at_peak = held_at_peak(steps)
+    accounts = steps.accounts[: _compared(steps, at_peak)]
 
     def made(scales: Callable[[int, Optional[str]], bool]) -> Continued:
-        before = array("Q", [0 if scales(*each) else each[0] for each in zip(steps.sizes, roles)])
+        @lru_cache(_MOST_KNOWN)
+        def fixed(size: int, account: int) -> int:
+            return 0 if scales(size, roles[account]) else size
+
+        before = array("Q", map(fixed, steps.sizes, accounts))
         whole = bytearray(len(before))
         reserved = steps.reserved, steps.reserved
         return Continued(steps, (0, batch), reserved, modelled.reserved, before, whole, whole, 0.0, at_peak)
@@ -641,9 +659,13 @@ def fit_batches(
             return max(figures)
         return int(figures[-1] + growth / (batches[-1] - batches[0]) * (batch - batches[-1]))
 
-    def need_of(batch: int) -> Need:
+    def beside(batch: int) -> Tuple[int, int]:
+        """Memory of the rest of the program, and free inside malloc."""
+        return max(0, straight(rests, batch, pages) + replaced), max(0, straight(unused, batch))
+
+    def need(batch: int) -> Need:
         made = [replay(each.steps, each.sizes(batch), settings) for each in found]
-        rest, free = max(0, straight(rests, batch, pages) + replaced), max(0, straight(unused, batch))
+        rest, free = beside(batch)
         # A cache can be smaller than with the sizes of any guess, or have a segment more.
         least = made[0].reserved if len(made) == 1 or batch in batches else min(each.allocated for each in made)
         most = max(each.reserved for each in made)
@@ -651,8 +673,11 @@ def fit_batches(
             most += _LARGEST_COMMON
         return Need(batch, made[0].allocated, made[0].reserved, rest, least + rest, most + rest + free, free)
 
-    need = lru_cache(maxsize=None)(need_of)
-    largest = None if is_recorded else _largest(lambda batch: need(batch).program <= room.available)
+    def fits(batch: int) -> bool:
+        left = room.available - sum(beside(batch))
+        return left >= 0 and replay(found[0].steps, found[0].sizes(batch), settings, most=left + 1).reserved <= left
+
+    largest = None if is_recorded else _largest(fits)
     wanted = asked or ({1} if is_recorded else {largest or 1, (largest or 0) + 1})
     known = () if is_recorded else tuple(batches)
     is_cut = not all(each.is_complete for each in runs)
@@ -671,7 +696,7 @@ def fit_batches(
         is_cut,
         costs,
         unused[-1],
-        last.steps.is_host,
+        last.steps,
     )
 
 
@@ -705,6 +730,7 @@ class Trials(NamedTuple):
     reserved: int  # as recorded
     modelled: int  # what the model says of the recorded settings
     others: List[Trial]  # that need less, the least first
+    steps: Steps
     # For PyTorch's allocator on the board asked for, beside the rest of the program and of the system.
     room: Optional[int]
 
@@ -738,4 +764,4 @@ def try_settings(run: Profile, board: Optional[int] = None) -> Trials:
     trials = [Trial(each, replay(steps, sizes, each, most=modelled)) for each in tried if each.max_split_size < largest]
     better = sorted((each for each in trials if each.made.reserved < modelled), key=lambda each: each.made.reserved)
     room = None if board is None else room_of(run, board).available - _rest(run, steps.reserved, _space(run))
-    return Trials(allocator_config(run)[0], recorded, steps.reserved, modelled, better, room)
+    return Trials(allocator_config(run)[0], recorded, steps.reserved, modelled, better, steps, room)

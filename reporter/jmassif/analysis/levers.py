@@ -4,7 +4,9 @@
 They are not to be added up: half of what optimizer state has returns nothing once there is none.
 """
 
-from typing import Dict, List, NamedTuple, Optional, Set, Tuple
+from bisect import bisect_left
+from itertools import accumulate, compress
+from typing import Dict, List, NamedTuple, Optional, Tuple
 
 from jmassif.analysis.fit import Steps, any_steps, held_at_peak
 from jmassif.analysis.held_twice import held_twice
@@ -30,9 +32,9 @@ class Levers(NamedTuple):
     levers: List[Lever]  # the largest first
 
 
-def levers_of(run: Profile, is_one_memory: bool = False) -> Levers:
-    """`is_one_memory`: host and device will be one, whatever they were. Raises fit.FitError."""
-    steps, names = any_steps(run), Names(run)
+def levers_of(run: Profile, is_one_memory: bool = False, steps: Optional[Steps] = None) -> Levers:
+    """`is_one_memory`: host and device will be one, whatever they were. `steps`: if known. Raises fit.FitError."""
+    steps, names = steps or any_steps(run), Names(run)
     at_peak = held_at_peak(steps)
     by_role: Dict[Optional[str], int] = {}
     workspaces: List[Tuple[int, int]] = []
@@ -68,13 +70,10 @@ def levers_of(run: Profile, is_one_memory: bool = False) -> Levers:
 def _pinned(run: Profile, names: Names, position: int) -> Lever:
     """Page-locked host memory, as a loader's that fetches batches ahead."""
     is_pinned = bytearray(kind == "pinned" for kind in run.accounts.by_type(lambda type_: type_.kind))
-    frees, live = set(run.frees), {}  # type: Set[int], Dict[int, Tuple[int, int]]
-    blocks = run.blocks
-    for row, address, size, account in zip(range(position), blocks.address, blocks.size, blocks.account):
-        if is_pinned[account]:
-            live.pop(address, None)
-            if row not in frees:
-                live[address] = size, account
+    live: Dict[int, Tuple[int, int]] = {}
+    for row in compress(range(position), map(is_pinned.__getitem__, run.blocks.account)):
+        _, address, size, account = run.blocks[4 * row : 4 * row + 4]
+        live[address] = size, account  # no bytes where it ends
     line = line_of(run, names, max(live.values())[1]) if live else ""
     return Lever("no-pinned-buffers", sum(size for size, _ in live.values()), line)
 
@@ -86,12 +85,14 @@ def _checkpointing(run: Profile, steps: Steps, at_peak: List[int]) -> Lever:
     """
     best = Lever("checkpointing", 0)
     activations = [number for number in at_peak if run.role(steps.accounts[number]) == "activation"]
+    rows = [steps.rows[number] for number in activations]
+    sums = [0, *accumulate(steps.sizes[number] for number in activations)]
     for depth in sorted({region.depth for region in run.regions}):
         saved: List[Tuple[int, str]] = []
         for region in run.regions:
             if region.depth == depth and region.end is not None:
-                inside = [n for n in activations if region.position <= steps.rows[n] < region.end_position]
-                saved.append((sum(steps.sizes[n] for n in inside[:-1]), region.text))
+                first, after = bisect_left(rows, region.position), bisect_left(rows, region.end_position)
+                saved.append((sums[max(first, after - 1)] - sums[first], region.text))
         saved = [row for row in saved if row[0]]
         n_bytes = sum(size for size, _ in saved) - max(saved, default=(0, ""))[0]
         if n_bytes > best.bytes:

@@ -125,7 +125,7 @@ def _measured(
     there = _where(other, name) if other else here
     startup = sum(row.replaced for row in fit.startup)
     found = [
-        ("large blocks of the heap" if fit.is_host else "PyTorch's allocator", need.reserved, here),
+        ("large blocks of the heap" if fit.steps.is_host else "PyTorch's allocator", need.reserved, here),
         ("CUDA's start-up", startup, there),
         ("the rest of the program", need.rest - startup + need.unused, here),
         ("the rest of the system", fit.room.others, None if fit.room.others is None else there if is_dry else here),
@@ -140,7 +140,7 @@ def _fit_text(fit: Fit, runs: Dict[str, Profile], measured: List[Dict[str, Any]]
         before, after = sum(row.recorded for row in fit.startup), sum(row.replaced for row in fit.startup)
         yield f"CUDA's start-up is counted with {size(after)}, as in {measured[1]['trace']}, instead of {size(before)}."
     yield ""
-    reserves = "of it, blocks of the heap" if fit.is_host else "of it, PyTorch reserves"
+    reserves = "of it, blocks of the heap" if fit.steps.is_host else "of it, PyTorch reserves"
     yield f"{'batch':>7}{'program':>13}{reserves:>27}{'tensors, at most':>19}{'left':>13}"
     for need in fit.needs:
         left = fit.room.available - need.program
@@ -268,6 +268,8 @@ def run(arguments: argparse.Namespace) -> int:
         raise Problem("--dry needs --board=SIZE, or --startup-of a run on the board")
     if arguments.startup_of and not (batches or arguments.dry):
         raise Problem("--startup-of needs --batch, or --dry")
+    if batches:
+        batches, traces = zip(*sorted(zip(batches, traces)))
     runs = {name: common.read(name, "judging what came before") for name in traces}
     if len(runs) < len(traces):
         raise Problem("both traces are the same")
@@ -283,11 +285,11 @@ def run(arguments: argparse.Namespace) -> int:
                 measured = (
                     _measured(fit, runs, other, arguments.startup_of, arguments.dry) if other or arguments.dry else []
                 )
-                found["fit"], lines = _fit_json(fit, measured), list(_fit_text(fit, runs, measured))
+                steps, found["fit"], lines = fit.steps, _fit_json(fit, measured), list(_fit_text(fit, runs, measured))
             else:
                 trials = try_settings(run, arguments.board)
-                found["settings"], lines = _trials_json(trials), list(_trials_text(trials))
-            levers = levers_of(run, arguments.dry)
+                steps, found["settings"], lines = trials.steps, _trials_json(trials), list(_trials_text(trials))
+            levers = levers_of(run, arguments.dry, steps)
             found["levers"] = [lever._asdict() for lever in levers.levers]
     except FitError as error:
         raise Problem(str(error))
