@@ -268,6 +268,37 @@ def test_runs_that_differ_in_more_than_the_batch_are_refused(other: Trace, says:
         fit_batches([training(2).load(), other.load()], [2, 4], [8])
 
 
+def test_runs_of_other_commands_or_sources_and_killed_before_training_are_named(tmp_path: Path) -> None:
+    def said(first: Trace, second: Trace) -> str:
+        paths = [trace.save(tmp_path, name) for trace, name in ((first, "two.jm"), (second, "four.jm"))]
+        done = run_jmassif("fit", *paths, "--batch=2,4", "--at=8")
+        assert done.status == 0
+        return done.out
+
+    of_net = "python2 fit.py cnn batch=2 4"
+    alike = said(training(2, command=of_net), training(4, command="python2 fit.py cnn batch=4 4"))
+    assert "differ in more" not in alike and "not the same" not in alike
+    assert 'more than the batch: "cnn" and "rnn", "" and "--deep".' in said(
+        training(2, command=of_net), training(4, command="python2 fit.py rnn batch=4 4 --deep")
+    )
+    runs = [training(2), training(4)]
+    for number, run in enumerate(runs):
+        run.lines.append(f"h {run.string('/app/train.py')} {number}")
+        run.lines[-1], run.lines[-2] = run.lines[-2:]
+    assert "/app/train.py is not the same in both runs" in said(*runs)
+
+    for lost, says in (
+        ((), ""),
+        (("optimizer",), "was killed before its optimizer had any state"),
+        (("optimizer", "gradient"), "was killed before training: it has no gradients, and the figures are too low."),
+    ):
+        killed = training(4)
+        killed.lines = [line for line in killed.lines if not line.endswith(lost) and line[0] != "Z"]
+        path = killed.save(tmp_path, "killed.jm")
+        assert run_jmassif("fit", path).out.count("was killed before") == bool(says)
+        assert says in run_jmassif("fit", path, "--batch=4", "--at=8").out
+
+
 def test_a_desktops_run_is_judged_with_its_host_memory_and_no_other_programs() -> None:
     fit = fit_batches([training(4, memory="discrete").load()], [], [], board=1 << 30, is_dry=True)
     assert fit.room.available == 1 << 30 and fit.room.others is None

@@ -6,7 +6,9 @@ JSON is described in docs/fit.md.
 
 import argparse
 import json
-from typing import Any, Dict, Iterator, List, Optional
+import re
+from itertools import zip_longest
+from typing import Any, Dict, Iterator, List, Optional, Sequence
 
 from jmassif.analysis.fit import NEARLY, Fit, FitError, Need, Trials, fit_batches, try_settings
 from jmassif.analysis.levers import Levers, levers_of
@@ -86,6 +88,38 @@ def _where(run: Profile, name: str) -> str:
     """ "four.jm (NVIDIA Jetson Nano, L4T 32.7.1)" """
     facts = [fact(run, "board") or fact(run, "arch"), fact(run, "l4t") and f"L4T {fact(run, 'l4t')}"]
     return printable(f"{name} ({', '.join(filter(None, facts))})")
+
+
+def _without(batch: int, word: str) -> str:
+    return re.sub(rf"(?<!\d){batch}(?!\d)", "", word)
+
+
+def _doubts(runs: Dict[str, Profile], batches: Sequence[int]) -> Iterator[str]:
+    """What speaks against the figures of these runs."""
+    if len(runs) == 2:
+        first, second = runs.values()
+        commands = [run.manifest.get("command", "").split() for run in runs.values()]
+        unlike = [
+            f'"{a}" and "{b}"'
+            for a, b in zip_longest(*commands, fillvalue="")
+            if a != b and _without(batches[0], a) != _without(batches[1], b)
+        ]
+        if unlike:
+            yield printable(f"The commands differ in more than the batch: {', '.join(unlike[:_MOST_LINES])}.")
+        for path, crc32 in first.source_hashes.items():
+            if second.source_hashes.get(path, crc32) != crc32:
+                yield f"{printable(path)} is not the same in both runs: see that they differ in the batch alone."
+    for name, run in runs.items():
+        roles = set(run.roles.values())
+        if run.is_complete and not (run.end and run.end.reason == "signal"):
+            continue
+        if "gradient" not in roles and (roles or any(run.timeline.device)):
+            yield f"{printable(name)} was killed before training: it has no gradients, and the figures are too low."
+        elif "gradient" in roles and "optimizer" not in roles:
+            yield (
+                f"{printable(name)} was killed before its optimizer had any state: unless that keeps none, the figures"
+                " are too low."
+            )
 
 
 def _notes(fit: Fit, runs: Dict[str, Profile]) -> Iterator[str]:
@@ -275,7 +309,8 @@ def run(arguments: argparse.Namespace) -> int:
         raise Problem("both traces are the same")
     run = runs[traces[-1]]
     other = common.read(arguments.startup_of, "judging what came before") if arguments.startup_of else None
-    found: Dict[str, Any] = {"version": JSON_VERSION}
+    doubts = list(_doubts(runs, batches or ()))
+    found: Dict[str, Any] = {"version": JSON_VERSION, "doubts": doubts}
     lines: List[str]
     try:
         with Working("replaying the allocator"):
@@ -292,7 +327,7 @@ def run(arguments: argparse.Namespace) -> int:
             levers = levers_of(run, arguments.dry, steps)
             found["levers"] = [lever._asdict() for lever in levers.levers]
     except FitError as error:
-        raise Problem(str(error))
-    lines += _levers_text(levers)
+        raise Problem("; ".join([str(error), *(doubt.rstrip(".") for doubt in doubts)]))
+    lines += [*_levers_text(levers), *([""] if doubts else []), *doubts]
     print(json.dumps(found, indent=2) if arguments.format == "json" else "\n".join(lines))
     return 0
