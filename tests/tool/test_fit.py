@@ -3,7 +3,7 @@
 
 import json
 from pathlib import Path
-from typing import Any, List, Tuple
+from typing import Any, List, Optional, Tuple
 
 import pytest
 
@@ -16,10 +16,11 @@ MIB = 1 << 20
 GIB = 1 << 30
 
 
-def recorded(sim: Path, batch: int) -> Recording:
+def recorded(sim: Path, batch: int, libraries: Optional[Path] = None) -> Recording:
     """The example with this batch."""
     command: List[Argument] = [PYTHON, ROOT / "docs" / "examples" / "train.py", "--device=sim", f"--batch={batch}"]
-    return record(command, [f"--owners={sim}/jmsim.rules"], env={"JMSIM_LIB": str(sim)}, timeout=300, status=0)
+    env = {"JMSIM_LIB": str(libraries or sim)}
+    return record(command, [f"--owners={sim}/jmsim.rules"], env=env, timeout=300, status=0)
 
 
 def fit(*arguments: object) -> Any:
@@ -84,6 +85,30 @@ def test_two_batches_predict_what_a_third_reserves_and_the_largest_that_fits(sim
     ]
     for words, says in wrong:
         assert_one_line_error("jmassif fit", jmassif("fit", *words), says)
+
+
+def test_start_up_of_another_release_predicts_what_a_run_on_it_needs(sim: Path, tmp_path: Path) -> None:
+    """On the simulated JetPack 4.6.1 and 5.1.2, which spend other amounts for themselves."""
+    newer = sim / "jetpack-5.1.2"
+    for name, there in (
+        ("site-packages", sim / "site-packages"),
+        ("libcuda.so.1", newer / "libcuda.so.1"),
+        ("libcudart.so.10.2", newer / "libcudart.so.11.0"),
+        ("libcudnn.so.8", newer / "libcudnn.so.8"),
+        ("libcublas.so.10", newer / "libcublas.so.11"),
+    ):
+        (tmp_path / name).symlink_to(there)
+    older, newer_runs = [recorded(sim, batch) for batch in (2, 4)], [recorded(sim, n, tmp_path) for n in (2, 8)]
+    start_up, wanted = newer_runs[0].trace, load_file(str(newer_runs[1].trace))
+    two, four = (recording.trace for recording in older)
+    found = fit(two, four, "--batch=2,4", "--at=8", f"--startup-of={start_up}")["fit"]
+    changed = {row["owner"] for row in found["startup"] if row["recorded"] != row["replaced"]}
+    assert changed == {"context", "module", "cudnn", "cublas"}
+    (need,) = found["batches"]
+    # But for the interpreter's own heap, which the batch moves by some bytes.
+    assert need["program"] == pytest.approx(wanted.peaks["total"].bytes, abs=4096)
+    (plain,) = fit(two, four, "--batch=2,4", "--at=8")["fit"]["batches"]
+    assert need["reserved"] == plain["reserved"] and need["program"] - plain["program"] > 8 * MIB
 
 
 def test_two_batches_on_the_cpu_predict_the_heap_of_a_third() -> None:

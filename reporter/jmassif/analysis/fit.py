@@ -15,7 +15,6 @@ from typing import Callable, Dict, Iterator, List, NamedTuple, Optional, Sequenc
 from jmassif.analysis.caching_allocator import (
     Block,
     CachingAllocator,
-    OutOfMemory,
     Settings,
     SettingsError,
     parse_settings,
