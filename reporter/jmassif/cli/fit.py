@@ -113,7 +113,7 @@ def _doubts(runs: Dict[str, Profile], batches: Sequence[int]) -> Iterator[str]:
         roles = set(run.roles.values())
         if run.is_complete and not (run.end and run.end.reason == "signal"):
             continue
-        if "gradient" not in roles and (roles or any(run.timeline.device)):
+        if "parameter" in roles and "gradient" not in roles:
             yield f"{printable(name)} was killed before training: it has no gradients, and the figures are too low."
         elif "gradient" in roles and "optimizer" not in roles:
             yield (
