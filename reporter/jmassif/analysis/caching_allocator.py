@@ -142,7 +142,7 @@ class CachingAllocator:
         self.peak_reserved = 0
         self.peak_allocated = 0
         self.retries = 0
-        # Of the last malloc: the block, if up to 1 MiB less may have been asked for (else 0), and the largest that was too small.
+        # The block of the last malloc, if up to 1 MiB less may have been asked for (else 0), and the largest that was too small.
         self.whole = 0
         self.below = 0
         self._settings = settings

@@ -67,7 +67,7 @@ class Steps(NamedTuple):
 
     @property
     def replayed(self) -> "array[int]":
-        """Of `order`: a run that reserves nothing more for as long again goes on like that."""
+        """The part of `order` that is enough: a run that reserves nothing more for as long again goes on like that."""
         return self.order[: max(2 * self.last_growth, _LEAST_STEPS)]
 
 
@@ -289,7 +289,7 @@ class Continued(NamedTuple):
     at_peak: List[int]  # numbers of allocations
 
     def sizes(self, batch: int) -> "array[int]":
-        """Of as many allocations as are replayed, at least."""
+        """Sizes of at least as many allocations as are replayed."""
         rounded_to = self.steps.rounded_to
 
         @lru_cache(_MOST_KNOWN)

@@ -78,7 +78,7 @@ def _parts_of_frames(profile: Profile) -> Dict[int, str]:
 
 
 class _Place(NamedTuple):
-    """Where in a pipeline, or in which part."""
+    """A place in a pipeline, or a part."""
 
     feeder: str  # the element that feeds the streaming thread; "" in other threads
     n_pushes: int

@@ -46,7 +46,7 @@ def number_of(text: str) -> int:
 
 
 def _parts(name: str, profile: Profile) -> Dict[Tuple[str, str], Usage]:
-    """By view and name; nothing of a program that was killed before it had a peak."""
+    """Memory by view and name; nothing of a program that was killed before it had a peak."""
     try:
         run = measure(name, profile, VIEWS, "peak")
     except SelectionError:

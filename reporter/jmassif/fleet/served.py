@@ -45,7 +45,7 @@ def _keys(runs: Any, first: str) -> List[str]:
 
 
 class _Comparisons:
-    """Of what the database had at one time; each is made once."""
+    """Comparisons of what the database had at one time; each is made once."""
 
     def __init__(self, connection: Any, key: str, conditions: Sequence[str], state: Tuple[int, ...]) -> None:
         runs = compare.read_runs(connection, conditions)
