@@ -97,12 +97,10 @@ class FleetDifference(NamedTuple):
     left_out: int  # runs without an end
     groups: List[Group]
     rows: List[FleetRow]  # the total first, then by view; of a view the largest change first
-    outliers: List[
-        Dict[str, Any]
-    ]  # runs far from their group's median, each in the part where it is farthest; the farthest first
-    facts: List[
-        Dict[str, Any]
-    ]  # that differ between most runs of the groups; by group the value that most have, and how many
+    # Runs far from their group's median, each in the part where it is farthest; the farthest first.
+    outliers: List[Dict[str, Any]]
+    # Facts that differ between most runs of the groups; by group the value that most have, and how many.
+    facts: List[Dict[str, Any]]
     runs: List[Frame]  # by group; not in JSON
     values: List[Frame]  # by group: bytes by run and row; not in JSON
 
