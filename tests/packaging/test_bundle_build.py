@@ -169,5 +169,5 @@ def test_a_half_written_archive_never_has_the_archives_name(
 
     assert make(sources, "deb").returncode == 0
     whole = {path: path.read_bytes() for path in archives(sources)}
-    assert len(whole) == 2 and make(sources, script, path=fails).returncode != 0
+    assert len(whole) == 3 and make(sources, script, path=fails).returncode != 0
     assert {path: path.read_bytes() for path in archives(sources)} == whole

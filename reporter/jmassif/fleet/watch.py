@@ -22,9 +22,8 @@ _FULL_SCAN_SECONDS = 3600
 _CLOCKS_SECONDS = 60  # by which the clock of a file server may be behind
 _LONGEST_PAUSE = 60
 _MOST_NAMED = 10_000
-Paths = Callable[
-    [Callable[[str, str], Any]], Iterable[str]
-]  # all that lie there; it gets what to call for a directory that is refused
+# All that lie there; it gets what to call for a directory that is refused.
+Paths = Callable[[Callable[[str, str], Any]], Iterable[str]]
 
 
 def _has_end(path: str) -> bool:
@@ -50,7 +49,23 @@ def watch(
     database: str, paths: Paths, readers: Readers, every: float, settle: float, warn: Callable[[str], Any]
 ) -> int:
     """Load what arrives until SIGTERM; the number of traces loaded. Raises FleetError if the database is not there at first."""
-    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
+    with opened(database, may_be_new=True):
+        pass
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
+    try:
+        return _until_the_end(database, paths, readers, every, settle, warn)
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _has_ended(pause: float = 0) -> bool:
+    """SIGTERM has come, or comes within so many seconds."""
+    return signal.sigtimedwait([signal.SIGTERM], pause) is not None
+
+
+def _until_the_end(
+    database: str, paths: Paths, readers: Readers, every: float, settle: float, warn: Callable[[str], Any]
+) -> int:
     named: Dict[str, str] = {}
     n_loaded, since, full, gone, pause = 0, 0.0, 0.0, 0.0, every
 
@@ -59,8 +74,6 @@ def watch(
             named[path] = reason
             warn(f"{path}: {reason}")
 
-    with opened(database, may_be_new=True):
-        pass
     while True:
         begin = time.time()
         if begin - full >= _FULL_SCAN_SECONDS:
@@ -76,7 +89,7 @@ def watch(
                         n_loaded += outcome.is_new and not outcome.reason
                         if outcome.is_new and outcome.reason:
                             refuse(outcome.path, outcome.reason)
-                        if signal.SIGTERM in signal.sigpending():
+                        if _has_ended():
                             return n_loaded
             full = full if since else begin
             since, pause = begin - settle - _CLOCKS_SECONDS, every
@@ -86,5 +99,5 @@ def watch(
                 gone, pause = begin, 0.5
             pause = min(2 * pause, _LONGEST_PAUSE)
         gc.collect()
-        if signal.sigtimedwait([signal.SIGTERM], pause):
+        if _has_ended(pause):
             return n_loaded

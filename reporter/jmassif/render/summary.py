@@ -503,14 +503,13 @@ def findings(report: Report) -> List[Finding]:
             each.key == "growth",
         )
     )
+    first = []
     if report.inherited is not None:
-        found.insert(0, Finding("inherited", 0, inherited_text(report.inherited, report.run.time_unit)))
-    found = found[:_MOST_FINDINGS]
-    well = _nothing(report, not found)
-    if not well or grown is None:
-        return found
-    nothing = [Finding("nothing", 0, well)]
-    return found + nothing if grown.unknown else nothing + found
+        first.append(Finding("inherited", 0, inherited_text(report.inherited, report.run.time_unit)))
+    found = found[: _MOST_FINDINGS - len(first)]
+    well = _nothing(report, not first + found)
+    nothing = [Finding("nothing", 0, well)] * bool(well)
+    return first + (found + nothing if grown and grown.unknown else nothing + found)
 
 
 def where_arenas_are(profile: Profile) -> str:
