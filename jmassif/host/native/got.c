@@ -102,8 +102,10 @@ static void write_entry(Patch *patch, UWord *place, UWord value)
         patch->is_open = True;
     }
     __atomic_store_n(place, value, __ATOMIC_RELEASE);
-    if (jm_native_is_stub(value))
+    if (jm_native_is_stub(value) || !o->sample) {
         o->sample = place;
+        o->sample_value = value;
+    }
 }
 
 // An object that is loaded with RTLD_DEEPBIND finds functions of the C library there, and not the hooks that this

@@ -117,9 +117,11 @@ static int note_object(struct dl_phdr_info *info, size_t size, void *context)
             // Another one like it may have been loaded in its place: the name is in other memory, and it has no stubs.
             const NativeObject before = objects[i];
             objects[i] = object;
-            objects[i].is_patched = before.is_patched && (!before.sample || jm_native_is_stub(*before.sample));
+            objects[i].is_patched = before.is_patched && (!before.sample || *before.sample == before.sample_value ||
+                                                          jm_native_is_stub(*before.sample));
             objects[i].is_from_start = before.is_from_start;
             objects[i].sample = before.sample;
+            objects[i].sample_value = before.sample_value;
             objects[i].is_loaded = True;
             return 0;
         }

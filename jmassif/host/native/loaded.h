@@ -25,7 +25,8 @@ typedef struct {
     Bool is_from_start;                    // came with the program
     Bool is_patched;                       // or is not to be
     Bool is_loaded;
-    const UWord *sample; // an entry with a stub; NULL: none
+    const UWord *sample; // an entry with a stub, if there is one, else with a hook; NULL: none
+    UWord sample_value;  // that was written there
 } NativeObject;
 
 // Run `each` over the objects, in the loader's order, until it returns true. An object keeps its place while it is
