@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# Sourced by scripts that test on a whole Debian trixie in a directory of its own (torch-cuda/run, field/run). The caller sets
+# Sourced by scripts that test on a whole Debian trixie in a directory of its own (torch-cuda/run, field/*). The caller sets
 # top (the checkout), root (the directory, made by it) and subject (its name in messages).
 
 say() { printf '== %s\n' "$*"; }

@@ -8,7 +8,6 @@ import functools
 import json
 import os
 import struct
-import subprocess
 from pathlib import Path
 from typing import Any, Dict, List, NamedTuple, Sequence, Tuple
 
@@ -19,6 +18,7 @@ from jmassif.attribution.views import naming
 from jmassif.model.records import DEVICE_KINDS
 from jmassif.model.run import Profile
 from jmassif.reader.builder import load_file
+from tests import trixie_root
 
 ROOT = Path(os.environ["JMASSIF_FIELD_ROOT"])
 SCRIPTS = "/src/tests/field/scripts"
@@ -37,27 +37,12 @@ class Done(NamedTuple):
 
 
 def inside(command: List[str], variables: Sequence[str] = (), status: int = 0) -> str:
-    """Runs a command in the root, in mounts of its own, and returns what it prints."""
-    mounts = (
-        'mount --bind "$1" "$2/src" && mount -t proc proc "$2/proc" && mount --bind /dev "$2/dev" && '
-        'root=$2 && shift 2 && exec chroot "$root" "$@"'
-    )
-    environment = [
-        "LD_LIBRARY_PATH=/opt/cuda:/opt/field",
-        "PYTHONDONTWRITEBYTECODE=1",
-        "PYTHONWARNINGS=ignore",
-        *variables,
-    ]
-    done = subprocess.run(
-        ["unshare", "--mount", "bash", "-c", mounts, "-", str(Path(__file__).resolve().parents[2]), str(ROOT)]
-        + ["env", *environment, *command],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        timeout=900,
-    )
-    assert done.returncode == status, done.stderr.decode(errors="replace")[-4000:]
-    return done.stdout.decode()
+    """Runs a command in the root, and returns what it prints."""
+    given = {"LD_LIBRARY_PATH": "/opt/cuda:/opt/field", "PYTHONDONTWRITEBYTECODE": "1", "PYTHONWARNINGS": "ignore"}
+    given.update(dict(each.split("=", 1) for each in variables))
+    done = trixie_root.run_inside(ROOT, command, given, 900)
+    assert done.returncode == status, done.stderr[-4000:]
+    return done.stdout
 
 
 @functools.lru_cache(maxsize=None)

@@ -5,7 +5,6 @@ import collections
 import functools
 import os
 import re
-import subprocess
 from pathlib import Path
 from typing import Any, Counter, Dict, List, NamedTuple, Tuple
 
@@ -14,9 +13,9 @@ import pytest
 from jmassif.model.records import DEVICE_KINDS
 from jmassif.model.run import Profile
 from jmassif.reader.builder import load_file
+from tests import trixie_root
 
 ROOT = Path(os.environ["JMASSIF_FIELD_ROOT"])
-SOURCES = Path(__file__).resolve().parents[2]
 HOSTS = ("native", "valgrind")
 MIB = 1 << 20
 COMMITTED_KINDS = (*DEVICE_KINDS, "pinned")  # on a board both are the kernel driver's
@@ -58,23 +57,11 @@ def needs(path: str) -> None:
 
 def run_inside(command: List[str], variables: Dict[str, str], limit: float = 1200) -> Ran:
     """Runs a command in the root, in mounts of its own, on a board of 4 GiB, whose books go to /out/board."""
-    inside = (
-        'mount --bind "$1" "$2/src" && mount -t proc proc "$2/proc" && mount --bind /dev "$2/dev" && '
-        'root=$2 && shift 2 && exec chroot "$root" "$@"'
-    )
     (ROOT / "out").mkdir(exist_ok=True)
     given = {"LD_LIBRARY_PATH": "/opt/cuda", "JMSIM_UNKNOWN": "/out/unknown", "HOME": "/root", **variables}
     board = ["/opt/sim/jmsim-board", "--release=r36", f"--memory={4096 * MIB}", "--log", "/out/board", "--"]
-    done = subprocess.run(
-        ["unshare", "--mount", "bash", "-c", inside, "-", str(SOURCES), str(ROOT), *board, "env"]
-        + [f"{name}={value}" for name, value in given.items()]
-        + command,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        timeout=limit,
-    )
-    return Ran(done.returncode, done.stdout.decode(errors="replace"), done.stderr.decode(errors="replace"))
+    done = trixie_root.run_inside(ROOT, command, given, limit, board)
+    return Ran(done.returncode, done.stdout, done.stderr)
 
 
 @functools.lru_cache(maxsize=None)

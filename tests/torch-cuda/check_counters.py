@@ -9,7 +9,6 @@ name keeps these tests out of `make check`: they need a root of 3.5 GB, and belo
 import functools
 import json
 import os
-import subprocess
 from pathlib import Path
 from typing import Any, Dict, Iterator, List, NamedTuple, Tuple
 
@@ -23,6 +22,7 @@ from jmassif.model.run import Profile
 from jmassif.reader.builder import load_file
 from jmassif.render.ladder import shown_numbers
 from moments import Moment, moments
+from tests import trixie_root
 from tests.reporter.test_ladder import adds_up
 
 ROOT = Path(os.environ["JMASSIF_TORCH_ROOT"])
@@ -96,23 +96,13 @@ class Finished(NamedTuple):
 
 
 def run_inside(program: Program, command: List[str]) -> List[Dict[str, Any]]:
-    """Runs a command in the root, in mounts of its own, and returns the figures that it printed."""
-    inside = (
-        'mount --bind "$1" "$2/src" && mount -t proc proc "$2/proc" && mount --bind /dev "$2/dev" && '
-        'root=$2 && shift 2 && exec chroot "$root" "$@"'
-    )
-    done = subprocess.run(
-        ["unshare", "--mount", "bash", "-c", inside, "-", str(Path(__file__).resolve().parents[2]), str(ROOT)]
-        + ["env", "LD_LIBRARY_PATH=/opt/cuda", "PYTHONDONTWRITEBYTECODE=1"]
-        + ([f"PYTORCH_CUDA_ALLOC_CONF={program.allocator}"] if program.allocator else [])
-        + command,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        timeout=1800,
-    )
-    assert done.returncode == 0, done.stderr.decode(errors="replace")[-4000:]
-    return [json.loads(line) for line in done.stdout.decode().splitlines()]
+    """Runs a command in the root, and returns the figures that it printed."""
+    variables = {"LD_LIBRARY_PATH": "/opt/cuda", "PYTHONDONTWRITEBYTECODE": "1"}
+    if program.allocator:
+        variables["PYTORCH_CUDA_ALLOC_CONF"] = program.allocator
+    done = trixie_root.run_inside(ROOT, command, variables, 1800)
+    assert done.returncode == 0, done.stderr[-4000:]
+    return [json.loads(line) for line in done.stdout.splitlines()]
 
 
 def record(program: Program, host: str, script: List[str]) -> Tuple[Path, List[Dict[str, Any]]]:
