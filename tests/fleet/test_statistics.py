@@ -115,7 +115,7 @@ def test_outliers_are_runs_far_from_the_median_of_their_group(tmp_path: Path) ->
     groups = [random.normal(1e6, 1e4, (400, 2)).astype(int) for _ in range(2)]
     groups[1][17, 1] = 1_200_000
     found = difference(fill(tmp_path / "f.db", groups))
-    assert [(each["group"], each["name"], each["bytes"]) for each in found.outliers] == [(1, "owner1", 1_200_000)]
+    assert [(each.group, each.name, each.bytes) for each in found.outliers] == [(1, "owner1", 1_200_000)]
 
 
 def test_one_group_and_no_runs_are_nothing_to_compare(tmp_path: Path) -> None:

@@ -63,9 +63,18 @@ def read_runs(connection: Any, conditions: Sequence[str] = ()) -> Frame:
 # `data` of export/json.py writes them as they are.
 
 
-Group = NamedTuple("Group", [("value", str), ("label", str), ("runs", int)])  # the label is safe to show
-# Spread: between the quartiles. Low and high: 5th and 95th percentile.
-Distribution = NamedTuple("Distribution", [("n", int), ("median", int), ("spread", int), ("low", int), ("high", int)])
+class Group(NamedTuple):
+    value: str
+    label: str  # safe to show
+    runs: int
+
+
+class Distribution(NamedTuple):
+    n: int
+    median: int
+    spread: int  # between the quartiles
+    low: int  # 5th percentile
+    high: int  # 95th
 
 
 class Change(NamedTuple):
@@ -88,6 +97,25 @@ class FleetRow(NamedTuple):
         return any(change and change.is_change for change in self.changes)
 
 
+class Outlier(NamedTuple):
+    """A run far from its group's median, in the part where it is farthest."""
+
+    run: str
+    file: str
+    host: str
+    group: int
+    view: str
+    name: str
+    bytes: int
+    median: int
+
+
+class FleetFact(NamedTuple):
+    key: str
+    label: str
+    values: List[Dict[str, Any]]  # by group: the value that most runs have, and how many
+
+
 class FleetDifference(NamedTuple):
     key: str
     pool: str
@@ -97,10 +125,8 @@ class FleetDifference(NamedTuple):
     left_out: int  # runs without an end
     groups: List[Group]
     rows: List[FleetRow]  # the total first, then by view; of a view the largest change first
-    # Runs far from their group's median, each in the part where it is farthest; the farthest first.
-    outliers: List[Dict[str, Any]]
-    # Facts that differ between most runs of the groups; by group the value that most have, and how many.
-    facts: List[Dict[str, Any]]
+    outliers: List[Outlier]  # the farthest first
+    facts: List[FleetFact]  # that differ between most runs of the groups
     runs: List[Frame]  # by group; not in JSON
     values: List[Frame]  # by group: bytes by run and row; not in JSON
 
@@ -156,7 +182,7 @@ def pool_of(runs: Frame) -> str:
     return "device" if is_discrete.any() else "bytes"
 
 
-def _outliers(runs: Sequence[Frame], values: Sequence[Frame], quantiles: Any, least: int) -> List[Dict[str, Any]]:
+def _outliers(runs: Sequence[Frame], values: Sequence[Frame], quantiles: Any, least: int) -> List[Outlier]:
     outliers = []
     for group, (low, _, median, _, high) in enumerate(quantiles):
         n_bytes = values[group].to_numpy()
@@ -166,19 +192,12 @@ def _outliers(runs: Sequence[Frame], values: Sequence[Frame], quantiles: Any, le
         for at in numpy.flatnonzero(distance.any(axis=1)):
             run, part = runs[group].iloc[at], distance[at].argmax()
             view, name = values[group].columns[part]
-            where = {
-                "run": run["id"],
-                "file": run["file"],
-                "host": run["host"],
-                "group": group,
-                "view": view,
-                "name": name,
-            }
-            outliers.append({**where, "bytes": int(n_bytes[at, part]), "median": int(median[part])})
-    return sorted(outliers, key=lambda each: (-abs(each["bytes"] - each["median"]), each["run"]))
+            numbers = int(n_bytes[at, part]), int(median[part])
+            outliers.append(Outlier(run["id"], run["file"], run["host"], group, view, name, *numbers))
+    return sorted(outliers, key=lambda each: (-abs(each.bytes - each.median), each.run))
 
 
-def _facts(runs: Sequence[Frame], key: str) -> List[Dict[str, Any]]:
+def _facts(runs: Sequence[Frame], key: str) -> List[FleetFact]:
     found = []
     for fact in sorted(runs[0].columns.difference([*_NOT_COMPARED, key])):
         counts = [_texts(group, fact).value_counts() for group in runs]
@@ -186,7 +205,7 @@ def _facts(runs: Sequence[Frame], key: str) -> List[Dict[str, Any]]:
         # A fact with many values, such as the kind of board, differs by chance.
         is_usual = any(2 * each["runs"] > len(group) for each, group in zip(most, runs))
         if is_usual and not is_redundant(fact) and len({each["value"] for each in most}) > 1:
-            found.append({"key": fact, "label": label(fact), "values": most})
+            found.append(FleetFact(fact, label(fact), most))
     return found
 
 

@@ -79,9 +79,8 @@ class _Comparisons:
                 if key not in self._pages:
                     options = None, list(VIEWS), self._pool, _LEVEL, self._left_out
                     found = compare.compared(self._figures, self._runs, key, *options)
-                    self.outliers += [each["run"] for each in found.outliers if each["run"] in self.traces][
-                        :_MADE_REPORTS
-                    ]
+                    ids = [each.run for each in found.outliers if each.run in self.traces]
+                    self.outliers += ids[:_MADE_REPORTS]
                     lines = tables.write_page(found, self._links(key), self.traces)
                     self._pages[key] = "\n".join(lines).encode("utf-8", "backslashreplace")
         return self._pages[key]

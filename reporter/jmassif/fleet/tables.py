@@ -138,17 +138,16 @@ def _lines(found: FleetDifference, row: FleetRow) -> Iterator[List[str]]:
 
 def _outliers(found: FleetDifference) -> Iterator[Any]:
     for each in found.outliers:
-        part = "total" if each["view"] == TOTAL else f"{each['view']} {each['name']}"
-        label = found.groups[each["group"]].label
-        yield [each["host"] or each["file"], label, each["bytes"], each["median"], part, each["file"]]
+        part = "total" if each.view == TOTAL else f"{each.view} {each.name}"
+        yield [each.host or each.file, found.groups[each.group].label, each.bytes, each.median, part, each.file]
 
 
 def _facts(found: FleetDifference) -> Iterator[Any]:
     for fact in found.facts:
-        texts = [_short(each["value"] or "?") for each in fact["values"]]
-        shares = [100 * each["runs"] // group.runs for each, group in zip(fact["values"], found.groups)]
+        texts = [_short(each["value"] or "?") for each in fact.values]
+        shares = [100 * each["runs"] // group.runs for each, group in zip(fact.values, found.groups)]
         cells = [text if share == 100 else f"{text} ({share} %)" for text, share in zip(texts, shares)]
-        yield [_short(fact["label"]), *cells]
+        yield [_short(fact.label), *cells]
 
 
 def write_tables(found: FleetDifference, is_all: bool, is_markdown: bool) -> Iterator[str]:
