@@ -11,7 +11,7 @@ from jmassif.cli import common
 from jmassif.cli.common import Parser, Problem
 from jmassif.cli.options import non_empty, number, views
 from jmassif.cli.terminal import StatusLine, Working, bar
-from jmassif.fleet import POOLS, VIEWS, FleetError
+from jmassif.fleet import POOLS, VIEWS, FleetError, needed
 from jmassif.render.view import FormatError
 from jmassif.units import count
 
@@ -187,5 +187,4 @@ def run(arguments: argparse.Namespace) -> int:
     except (FleetError, FormatError) as error:
         raise Problem(str(error))
     except ImportError as error:
-        packages = "distributed" if error.name in ("dask", "distributed") else "sqlalchemy python3-pandas python3-scipy"
-        raise Problem(f"needs {error.name}: apt install python3-{packages}")
+        raise Problem(needed(error))

@@ -13,6 +13,7 @@ from jmassif.cli import common
 from jmassif.cli.common import Parser, Problem
 from jmassif.cli.options import add_traces, non_empty, number, traces_of
 from jmassif.cli.terminal import Working
+from jmassif.fleet import SERVERS, FleetError, needed
 from jmassif.reader.tokens import TraceError
 from jmassif.render.view import FormatError
 from jmassif.units import count
@@ -46,7 +47,7 @@ def build_parser(prog: str) -> Parser:
 
 
 def _is_database(name: str) -> bool:
-    if name.startswith(("postgresql://", "postgres://")):
+    if name.startswith(SERVERS):
         return True
     try:
         with open(name, "rb") as stream:
@@ -58,10 +59,9 @@ def _is_database(name: str) -> bool:
 def _fleet(arguments: argparse.Namespace, name: str) -> Any:
     """Raises Problem."""
     try:
-        from jmassif.fleet import FleetError
         from jmassif.fleet.served import Fleet
     except ImportError as error:
-        raise Problem(f"needs {error.name}: apt install python3-sqlalchemy python3-pandas python3-scipy")
+        raise Problem(needed(error))
     directories = None if arguments.no_source else arguments.source or []
     try:
         with Working("comparing"):

@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Runs of many machines in a database, and differences between groups of them.
 
-It needs SQLAlchemy, and comparisons also pandas and SciPy. Nothing else of the reporter imports this package.
+It needs SQLAlchemy, and comparisons also pandas and SciPy. Of the reporter only commands import this package.
 """
 
 # Figures at the peak; the cost of calls is of the whole run.
 TOTAL = "total"
 VIEWS = ("owner", "library", "scope", "python-line")
 POOLS = ("bytes", "host", "device")  # bytes: host and device
+SERVERS = ("postgresql://", "postgres://")  # beginnings of a database's name that is no file
 
 
 class FleetError(Exception):
@@ -16,3 +17,9 @@ class FleetError(Exception):
 
 class Unavailable(FleetError):
     """A database or a cluster that does not answer, and may do so later."""
+
+
+def needed(error: ImportError) -> str:
+    """What to install, in one line."""
+    packages = "distributed" if error.name in ("dask", "distributed") else "sqlalchemy python3-pandas python3-scipy"
+    return f"needs {error.name}: apt install python3-{packages}"

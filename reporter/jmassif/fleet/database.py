@@ -18,7 +18,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.pool import NullPool
 
-from jmassif.fleet import FleetError, Unavailable
+from jmassif.fleet import SERVERS, FleetError, Unavailable
 from jmassif.units import printable
 
 # ---- tables ----
@@ -51,7 +51,6 @@ Index("figure_by_part", FIGURE.c.part, FIGURE.c.run, FIGURE.c.host, FIGURE.c.dev
 
 # ---- connections ----
 
-_SCHEMES = ("postgresql://", "postgres://")
 _WAIT_SECONDS = 300
 # A server's sessions find the tables in a schema of their own.
 _SESSION = "-c search_path=jmassif -c work_mem=64MB"
@@ -71,7 +70,7 @@ def _engine(name: str) -> Any:
         connection.executescript("PRAGMA synchronous = NORMAL; PRAGMA cache_size = -48000")
         return connection
 
-    if not name.startswith(_SCHEMES):
+    if not name.startswith(SERVERS):
         return create_engine("sqlite://", creator=connect_sqlite, poolclass=NullPool, future=True)
     try:
         driver = import_module("psycopg2")
@@ -98,7 +97,7 @@ def insert(connection: Any, table: Any, rows: List[Any]) -> None:
 def opened(name: str, may_be_new: bool = False) -> Iterator[Any]:
     """A connection to the fleet in a file of SQLite or at a postgresql:// address. Raises FleetError, also for errors inside."""
     shown = _shown_name(name)
-    if not (may_be_new or name.startswith(_SCHEMES) or os.path.exists(name)):
+    if not (may_be_new or name.startswith(SERVERS) or os.path.exists(name)):
         raise FleetError(f"{shown}: no such file; jmassif fleet load makes one")
     try:
         with _engine(name).connect() as connection:

@@ -22,7 +22,7 @@ from jmassif.model.run_info import label, run_id
 from jmassif.reader.builder import load_file
 from jmassif.reader.tokens import TraceError
 from jmassif.render.view import FormatError
-from jmassif.serve.server import Pages
+from jmassif.serve.server import Pages, as_bytes
 
 _LEVEL = 0.01
 _MADE_REPORTS = 16
@@ -81,8 +81,7 @@ class _Comparisons:
                     found = compare.compared(self._figures, self._runs, key, *options)
                     ids = [each.run for each in found.outliers if each.run in self.traces]
                     self.outliers += ids[:_MADE_REPORTS]
-                    lines = tables.write_page(found, self._links(key), self.traces)
-                    self._pages[key] = "\n".join(lines).encode("utf-8", "backslashreplace")
+                    self._pages[key] = as_bytes(tables.write_page(found, self._links(key), self.traces))
         return self._pages[key]
 
 
@@ -119,8 +118,7 @@ class Fleet(Pages):
                 profile = load_file(path)
                 if run_id(profile) != id_:  # another run has taken its name
                     return None
-                lines = page(join([("", profile)]), self._directories)
-                made = "\n".join(lines).encode("utf-8", "backslashreplace")
+                made = as_bytes(page(join([("", profile)]), self._directories))
                 kept = [*self._reports.items(), (key, made)]
                 self._reports = dict(kept[-_KEPT_REPORTS:])
             return made

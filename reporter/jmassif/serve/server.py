@@ -16,7 +16,7 @@ import socketserver
 import threading
 import time
 from http.server import BaseHTTPRequestHandler, HTTPServer
-from typing import Any, Callable, Dict, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, Iterable, Optional, Sequence, Tuple
 
 from jmassif.analysis.processes import join
 from jmassif.html.page import page
@@ -59,6 +59,10 @@ def _now(run: LiveRun) -> Dict[str, Any]:
         "peak": now.peak,
         "snapshots": len(run.profile.snapshots),
     }
+
+
+def as_bytes(lines: Iterable[str]) -> bytes:
+    return "\n".join(lines).encode("utf-8", "backslashreplace")
 
 
 class Pages:
@@ -171,7 +175,7 @@ class Library(Pages):
                     self._family.runs.remove(run)
         if is_news:
             job = join([(name, run.profile) for name, run in self._runs.items()])
-            self.page = "\n".join(page(job, self._directories, True)).encode("utf-8", "backslashreplace")
+            self.page = as_bytes(page(job, self._directories, True))
             self._version += 1
         return is_news
 
