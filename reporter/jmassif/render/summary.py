@@ -462,7 +462,9 @@ _FREE_IT = "Free it, or drop what refers to it, once it is no longer used."
 
 def findings(report: Report) -> List[Finding]:
     """Proof that all is well, else leaks; then at most three, those first that return most, and other programs last."""
-    found = []
+    first, found = [], []
+    if report.inherited is not None:
+        first.append(Finding("inherited", 0, inherited_text(report.inherited, report.run.time_unit)))
     for hint in report.hints:
         to_do = action(hint, report.run.is_pytorch, report.failure, report.peak.bytes)
         is_of_cache = report.failure is None and hint.action in ("empty-cache", "expandable-segments")
@@ -475,7 +477,7 @@ def findings(report: Report) -> List[Finding]:
         if _is_small(grown, report.peak.bytes):
             found.append(Finding("growth", 0, text))
         else:
-            found.append(Finding("growth", grown.grown, f"{text} {_FREE_IT}", _FREE_IT))
+            first.append(Finding("growth", grown.grown, f"{text} {_FREE_IT}", _FREE_IT))
     twice = held_twice_text(report)
     if twice and report.held_twice:
         found.append(Finding("held-twice", report.held_twice.bytes, twice))
@@ -494,18 +496,7 @@ def findings(report: Report) -> List[Finding]:
     copied = sum(n_bytes for _, n_bytes in report.copied_files)
     if report.failure is None and copied and copied >= _LEAST_COPIED * report.wholes[0].bytes:
         found.append(Finding("copied", copied, _copied_text(report.copied_files)))
-    leaks = bool(grown and not _is_small(grown, report.peak.bytes))
-    found.sort(
-        key=lambda each: (
-            not leaks or each.key != "growth",
-            each.key == "stop-others",
-            -each.bytes,
-            each.key == "growth",
-        )
-    )
-    first = []
-    if report.inherited is not None:
-        first.append(Finding("inherited", 0, inherited_text(report.inherited, report.run.time_unit)))
+    found.sort(key=lambda each: (each.key == "stop-others", -each.bytes, each.key == "growth"))
     found = found[: _MOST_FINDINGS - len(first)]
     well = _nothing(report, not first + found)
     nothing = [Finding("nothing", 0, well)] * bool(well)
