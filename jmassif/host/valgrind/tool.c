@@ -203,9 +203,12 @@ void host_update_mappings(void) {}
 // A recorded process runs the same executable, the tool.
 Int host_recorded_by(Int pid)
 {
-    HChar link[32], own[1024], path[sizeof own];
+    static HChar own[1024];
+    static SSizeT n;
+    HChar link[32], path[sizeof own];
+    if (n <= 0)
+        n = jm_read_link("/proc/self/exe", own, sizeof own);
     jm_format(link, sizeof link, "/proc/%d/exe", pid);
-    const SSizeT n = jm_read_link("/proc/self/exe", own, sizeof own);
     return n > 0 && n == jm_read_link(link, path, sizeof path) && memcmp(path, own, n) == 0 ? pid : 0;
 }
 
