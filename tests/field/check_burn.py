@@ -25,7 +25,7 @@ def burn(host: str) -> Recorded:
 
 
 def settled(ran: Ran) -> Tuple[int, List[str]]:
-    """What it prints in every run: no progress, times and temperatures."""
+    """Its output without progress, times and temperatures, which differ from run to run."""
     lines = re.split(r"[\r\n]+", ran.out)
     kept = [line for line in lines if re.match(r"Initialized|Results|Freed|Uninitted|Tested|\tGPU|Burning", line)]
     return ran.status, sorted(set(kept))

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// What mumax3 and hashcat call and the memory simulation has not: compiling, linking, transforms and random numbers do
-// nothing; each program compiles, to a text that the simulation takes for a module. Device memory is memory of the
-// process. Built as a library that is linked to the simulation's driver, to be preloaded, or to be found as libcuda.so.
+// Functions that mumax3 and hashcat call and the memory simulation lacks. Compiling, linking, transforms and random
+// numbers do nothing; each program compiles, to a text that the simulation takes for a module. Device memory is memory
+// of the process. Built as a library that is linked to the simulation's driver, to be preloaded, or to be found as
+// libcuda.so.
 //
 // It also counts what the program gets from cuMemAlloc: the bytes in use, and the most of them, in the file that
 // FIELD_COUNTS names, however the program ends.

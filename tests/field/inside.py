@@ -35,7 +35,7 @@ class Recorded(NamedTuple):
 
     @property
     def profile(self) -> Profile:
-        """Of the process with most memory on the device."""
+        """The process with most memory on the device."""
         return max(
             self.profiles, key=lambda profile: profile.peaks["device"].device if "device" in profile.peaks else 0
         )

@@ -11,7 +11,7 @@ import sys
 BYTES = 8 << 20
 os.environ["GGML_CUDA_REGISTER_HOST"] = "1"
 runtime = ctypes.CDLL("libcudart.so.12")
-# What only Node.js has is never called.
+# It needs functions of Node.js, which are never called: they are bound when they are.
 llama = ctypes.CDLL(sys.argv[1], mode=os.RTLD_LAZY)
 llama.ggml_backend_cuda_register_host_buffer.restype = ctypes.c_bool
 

@@ -244,12 +244,12 @@ struct cudaDevicePropHead {
 /* As much of CUDA 12's as frameworks compute launch sizes from; all of it is 1,032 bytes. */
 struct cudaDeviceProp12 {
     struct cudaDevicePropHead head;
-    int untold[52];
+    int unlisted[52];
     int l2CacheSize, persistingL2CacheMaxSize, maxThreadsPerMultiProcessor;
     int streamPrioritiesSupported, globalL1CacheSupported, localL1CacheSupported;
     size_t sharedMemPerMultiprocessor;
     int regsPerMultiprocessor, managedMemory;
-    int untold_too[10];
+    int unlisted_too[10];
     size_t sharedMemPerBlockOptin;
 };
 
@@ -265,13 +265,13 @@ struct cudaDeviceProp13 {
     size_t totalConstMem;
     int major, minor;
     size_t textureAlignment, texturePitchAlignment;
-    int multiProcessorCount, integrated, canMapHostMemory, untold[39];
+    int multiProcessorCount, integrated, canMapHostMemory, unlisted[39];
     size_t surfaceAlignment;
-    int untold_too[9];
+    int unlisted_too[9];
     int l2CacheSize, persistingL2CacheMaxSize, maxThreadsPerMultiProcessor;
     int streamPrioritiesSupported, globalL1CacheSupported, localL1CacheSupported;
     size_t sharedMemPerMultiprocessor;
-    int regsPerMultiprocessor, managedMemory, untold_further[8];
+    int regsPerMultiprocessor, managedMemory, unlisted_further[8];
     size_t sharedMemPerBlockOptin;
 };
 _Static_assert(sizeof(CUmemAllocationProp) == 32, "as in cuda.h");

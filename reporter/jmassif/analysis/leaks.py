@@ -566,7 +566,7 @@ class HeldAtEnd(NamedTuple):
 
 
 def held_at_end(profile: Profile, names: Names) -> Optional[HeldAtEnd]:
-    """None if the trace has no snapshot, or the program became another: nobody could free its memory."""
+    """None if the trace has no snapshot, or the program executed another, which freed its memory."""
     if not profile.snapshots or profile.snapshots[-1].reason == "exec":
         return None
     index = before_clean_up(profile)

@@ -95,7 +95,7 @@ def _without(batch: int, word: str) -> str:
 
 
 def _doubts(runs: Dict[str, Profile], batches: Sequence[int]) -> Iterator[str]:
-    """What speaks against the figures of these runs."""
+    """Reasons to doubt the figures of these runs."""
     if len(runs) == 2:
         first, second = runs.values()
         commands = [run.manifest.get("command", "").split() for run in runs.values()]

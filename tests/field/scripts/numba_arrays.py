@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Arrays of numba.cuda: on the device, pinned and managed; none of them is freed. Prints the bytes of each by line, as JSON."""
+"""Makes arrays of numba.cuda on the device, pinned and managed, and frees none. Prints the bytes of each by line, as JSON."""
 
 import inspect
 import json

@@ -88,7 +88,7 @@ DRIVER_API(cuMemsetD8, 2000, (CUdeviceptr_v1 to, unsigned char value, unsigned i
     return fill(to, value, bytes);
 }
 
-/* With one address space, the sides need not be told apart; a side in no block is the program's memory. */
+/* With one address space no direction is needed: memory in no block is the program's. */
 static CUresult any_to_any(uintptr_t to, uintptr_t from, size_t bytes)
 {
     struct object *context;
