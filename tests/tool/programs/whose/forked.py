@@ -14,7 +14,8 @@ def parents():
 
 
 def childs():
-    return [numpy.ones(1 << 20), list(range(1 << 30, (1 << 30) + 400_000))]
+    # so many that what fits into the arenas of the parent, another owner, is below half a per cent
+    return [numpy.ones(1 << 20), list(range(1 << 30, (1 << 30) + 1_200_000))]
 
 
 array = parents()
