@@ -29,6 +29,13 @@ const char *cublasGetStatusString(int status)
 
 #endif
 
+#ifdef LIBRARY_CUBLASLT
+
+SUCCEEDS(cublasLtCreate)
+SUCCEEDS(cublasLtDestroy)
+
+#endif
+
 #ifdef LIBRARY_NVML
 
 SUCCEEDS(nvmlInit_v2)
