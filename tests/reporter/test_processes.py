@@ -498,3 +498,30 @@ def test_pythons_worker_processes(method: str, tmp_path: Path) -> None:
     ended = [p for p in workers if p.profile.end and p.profile.end.reason == "signal"]
     assert len(ended) == 1 and not happened(job)
     assert [each.process for each in build_job_report(job).ended if each.is_dismissed] == ended
+
+
+def region(trace: Trace, begin: int, end: int, text: str, n_bytes: int) -> None:
+    """Grows by bytes while it is open."""
+    trace.region_begin(begin, text)
+    trace.lines.append(f"t {end} {n_bytes} 0 {n_bytes}")
+    trace.region_end(end, text)
+
+
+def test_regions_of_all_processes_are_named_with_their_process(
+    tmp_path: Path, capsys: "pytest.CaptureFixture[str]"
+) -> None:
+    files = []
+    for pid, name, n_bytes in ((10, "load", 5 << 20), (20, "train", 3 << 20)):
+        trace = trace_of(pid, command=f"worker{pid}.py")
+        holds(trace, 0, 1)
+        region(trace, 10, 30, name, n_bytes)
+        holds(trace, 50, n_bytes)
+        files.append(str(ends(trace, 60).save(tmp_path, f"{pid}.jm")))
+    assert main(["report", "--no-pager", *files]) == 0
+    section = capsys.readouterr().out.partition("Regions of all processes")[2].splitlines()[2:4]
+    rows = [line.split() for line in section]
+    assert [[row[0], row[1], *row[-2:]] for row in rows] == [
+        ["10", "1", "load", "(worker10.py)"],
+        ["20", "1", "train", "(worker20.py)"],
+    ]
+    assert "5.00 MiB" in section[0] and "3.00 MiB" in section[1] and all("20 ms" in line for line in section)

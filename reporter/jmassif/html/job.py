@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Data of a job: its processes, and before them the sum as a run of its own, whose cells are those of all processes."""
 
+from itertools import count
+from math import inf
 from typing import Any, Dict, Iterator, List, Optional, Sequence
 
 from jmassif.analysis.processes import JobReport
@@ -43,6 +45,21 @@ def _shifted(rows: Sequence[Dict[str, Any]], by: int) -> List[Dict[str, Any]]:
     ]
 
 
+def _regions(heads: Sequence[Dict[str, Any]]) -> List[Dict[str, Any]]:
+    """All processes' regions, those of a process in lanes that no other process uses at that time."""
+    found: List[Dict[str, Any]] = []
+    busy: List[float] = []  # by lane: until when
+    for each in heads:
+        rows = _shifted(each["regions"], each["offset"])
+        if rows:
+            begin, n = min(row["begin"] for row in rows), max(row["depth"] for row in rows) + 1
+            end = max(inf if row["end"] is None else row["end"] for row in rows)
+            first = next(lane for lane in count() if all(until <= begin for until in busy[lane : lane + n]))
+            busy[first : first + n] = [end] * n
+            found += [{**row, "text": f"{row['text']} of {each['pid']}", "depth": row["depth"] + first} for row in rows]
+    return found
+
+
 def _ranks(made: JobReport) -> Iterator[head.ReadyTable]:
     heads = [("rank", ""), ("host", ""), ("pid", ""), ("end", ""), ("status", "long")]
     heads += [(name, "bytes") for name in ("peak", "your code", "cache")]
@@ -68,8 +85,9 @@ def _sum(made: JobReport, reports: Sequence[Report], runs: Sequence[RunData], na
         **head.run_head(names.cell_names(), _moments(made, columns), figures),
         **{
             name: [row for each in heads for row in _shifted(each[name], each["offset"])]
-            for name in ("marks", "regions", "scopes")
+            for name in ("marks", "scopes")
         },
+        "regions": _regions(heads),
         "pid": "all",
         "key": "all",
         "command": f"all {len(runs)} processes",

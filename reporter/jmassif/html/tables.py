@@ -294,8 +294,8 @@ def _in_time(row: Row) -> Tuple[TableCell, bool]:
     return row[0], row[1] != "region"
 
 
-def events(report: Report, offset: int = 0) -> Iterator[ReadyTable]:
-    """Regions and marks."""
+def events(report: Report, offset: int = 0, pid: str = "") -> Iterator[ReadyTable]:
+    """Regions and marks. `pid`: of the process, where there are several."""
     profile = report.profile
     rows: List[Row] = [
         [mark.time + offset, "mark", shown(mark.text), "", "", "", ""] for mark in profile.marks[:MAX_EVENTS]
@@ -307,15 +307,10 @@ def events(report: Report, offset: int = 0) -> Iterator[ReadyTable]:
             [region.begin + offset, "region", shown(region.text), took, figures.most, figures.host, figures.device]
         )
     left = max(0, len(profile.marks) - MAX_EVENTS) + max(0, len(profile.regions) - MAX_EVENTS)
-    heads = [
-        ("at", "time"),
-        ("what", ""),
-        ("name", "long"),
-        ("took", "time"),
-        ("max", "bytes"),
-        ("host", "growth"),
-        ("device", "growth"),
-    ]
+    heads = [("at", "time"), ("what", ""), ("name", "long"), ("took", "time"), ("max", "bytes"), *_GROWN[:2]]
+    if pid:
+        heads.insert(2, ("process", ""))
+        rows = [[*row[:2], pid, *row[2:]] for row in rows]
     rows.sort(key=_in_time)
     yield from _table(
         "events", "Regions and marks", heads, rows, f"{left:,} more are not on this page" if left else "", 15
@@ -355,7 +350,12 @@ def joint_tables(reports: Sequence[Report], offsets: Sequence[int]) -> List[Read
     found: Dict[str, ReadyTable] = {}
     for report, offset in zip(reports, offsets):
         pid = shown(report.profile.manifest.get("pid", ""))
-        for table in (*temporaries(report), *start_up(report, offset), *events(report, offset), *warnings(report, pid)):
+        for table in (
+            *temporaries(report),
+            *start_up(report, offset),
+            *events(report, offset, pid),
+            *warnings(report, pid),
+        ):
             before = found.get(table.caption)
             found[table.caption] = table._replace(rows=before.rows + table.rows) if before else table
     for table in found.values():

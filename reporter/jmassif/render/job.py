@@ -7,6 +7,7 @@ from typing import Callable, Iterator, List, NamedTuple, Sequence, Tuple
 
 from jmassif.analysis.oom import ALARM, NOTE, WARNING
 from jmassif.analysis.processes import Ended, JobMoment, JobReport, OddRank, Processes, RankRow, build_job_report
+from jmassif.analysis.regions import regions_by_name
 from jmassif.model.process_tree import FORKED, REPLACED, Process
 from jmassif.model.run import Profile
 from jmassif.model.run_info import short_command
@@ -236,6 +237,22 @@ def _table(made: JobReport, is_brief: bool) -> Lines:
     return lines
 
 
+def _regions(made: JobReport, is_brief: bool) -> Lines:
+    """Of each process, a row a name."""
+    rows = []
+    for process in made.job.members:
+        for row in regions_by_name(process.profile):
+            figures = (size(row.most), growth(row.host), growth(row.device)) if row.recorded else ("", "", "")
+            took = moment(row.time, process.profile.time_unit)
+            name = f"{printable(row.text)} ({_name(process)})"
+            rows.append([str(process.pid or "?"), f"{row.calls:,}", took, *figures, name])
+    heads = [("times", 9), ("took", 11), ("at most", 10), ("host", 10), ("device", 10)]
+    table = Table(Column("pid", 9), *(Column(*head, gap=1) for head in heads), Column("region (process)", gap=2))
+    shown = rows[: _MOST_ROWS if is_brief else None]
+    lines = table.section("Regions of all processes", shown)
+    return lines + ([f"and {len(rows) - len(shown):,} more: --all"] if len(shown) < len(rows) else [])
+
+
 def adjustment_rows(made: JobReport) -> List[Tuple[str, int]]:
     """Labels and bytes that lead from the owners to the sum."""
     more = made.adjustments
@@ -264,7 +281,8 @@ def write(job: Processes, view_of: Callable[[Profile], View], is_each: bool = Fa
     view = view_of(largest.profile)
     points = [Point(row.time, row.host, row.device, row.on("total")) for row in job.timeline()]
     lines = _headline(made) + _notes(made) + graph(points, job.is_discrete, "ms", view)
-    lines += _ranks(made, view.is_brief) + _table(made, view.is_brief) + _by_owner(made, view.is_brief)
+    sections = (_ranks, _table, _by_owner, _regions)
+    lines += [line for section in sections for line in section(made, view.is_brief)]
     yield from lines
     for process in job.members if is_each else [largest]:
         which = f"the trace {printable(process.name)}" if is_each else "the largest process; --each shows all"

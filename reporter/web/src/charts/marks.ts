@@ -15,13 +15,13 @@ type Marked = { run: Run; page: Page; side: Side; x: Float64Array; lanes: number
 
 export const LANE = 16; // pixels, of a row of regions
 export const NAMES = 20; // of the row of names
-const MOST_LANES = 4;
+const MOST_LANES = [4, 8]; // of a process, of several
 const MOST_RULES = 20; // marks in view, beyond which they are ticks
 
 /** How many rows of regions a run needs. */
 export const lanesOf = (run: Run) =>
     Math.min(
-        MOST_LANES,
+        MOST_LANES[run.parts.together ? 1 : 0],
         run.head.regions.reduce((most, region) => Math.max(most, region.depth + 1), 0),
     );
 
@@ -45,7 +45,7 @@ function drawRegions(u: uPlot, { run, x, lanes, theme }: Marked) {
     const edge = frame(u);
     const fills = [theme['--region-a'], theme['--region-b']];
     run.head.regions.forEach((region, i) => {
-        if (region.depth >= MOST_LANES) return;
+        if (region.depth >= lanes) return;
         const left = Math.max(edge.left, edge.position(region.begin));
         const right = Math.min(edge.right, edge.position(region.end ?? x[x.length - 1]));
         if (right < left || right < edge.left || left > edge.right) return;
