@@ -86,7 +86,9 @@ def frames_held(profile: Profile, part: str, size: int) -> Tuple[int, int]:
     ],
 )
 def test_an_elements_buffers_are_those_that_it_hands_on(film: str, parts: Dict[str, str], host: str) -> None:
-    done = recorded(film, host, "python3", f"{SCRIPTS}/pipeline.py", film)
+    command = ["python3", f"{SCRIPTS}/pipeline.py", film]
+    done = recorded(film, host, *command)
+    assert done.said["result"] == json.loads(inside(command).splitlines()[-1])["result"]
     for element, part in parts.items():
         n_buffers, size = done.said[element]
         n_blocks, n_bytes = frames_held(done.profile, part, size)
@@ -172,6 +174,8 @@ def test_nodelets_of_one_process_are_told_apart(host: str) -> None:
         "/opt/field/libdetector.so=vision::Detector",
     ]
     done = recorded("nodelets", host, *container, within=(f"{SCRIPTS}/with-master",))
+    assert sorted(done.output.splitlines()) == sorted(inside([f"{SCRIPTS}/with-master", *container]).splitlines())
+    assert sorted(line.split()[0] for line in done.output.splitlines()) == sorted(sizes)
     part_of = naming(done.profile, Names(done.profile), "part")
     held: Dict[Tuple[str, str, str], int] = {}
     for account, (n_bytes, _) in done.profile.peak_composition("total").items():

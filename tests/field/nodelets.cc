@@ -1,16 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
 // With -DNODE=Camera, a library with one nodelet of ROS 1: at its start it has START bytes, at each call of its timer
-// STEP bytes of the host, and as many of the device. Without, the program that loads the libraries that its arguments
-// name as LIBRARY=CLASS, and waits until the timers were called.
+// STEP bytes of the host, and as many of the device, where these go and come from; it prints their sum. Without, the
+// program that loads the libraries that its arguments name as LIBRARY=CLASS, and waits until the timers were called.
 #include <nodelet/nodelet.h>
 #include <ros/ros.h>
 
 #ifdef NODE
 #include <class_loader/class_loader.hpp>
+#include <cstdio>
 #include <vector>
 
 extern "C" int cudaMalloc(void **, size_t);
+extern "C" int cudaMemcpy(void *, const void *, size_t, int);
+
+#define NAME_OF(node) TEXT_OF(node)
+#define TEXT_OF(name) #name
 
 namespace vision
 {
@@ -25,12 +30,22 @@ class NODE : public nodelet::Nodelet
     void on_timer(const ros::TimerEvent &)
     {
         frame_.resize(STEP);
+        for (size_t i = 0; i < STEP; i++)
+            frame_[i] = static_cast<unsigned char>(i * i / 7 + START);
         void *device;
-        if (cudaMalloc(&device, STEP) == 0)
-            getNodeHandle().setParam("/done/" + getName(), true);
+        if (cudaMalloc(&device, STEP) != 0 || cudaMemcpy(device, frame_.data(), STEP, 1) != 0)
+            return;
+        frame_.assign(STEP, 0);
+        if (cudaMemcpy(frame_.data(), device, STEP, 2) != 0)
+            return;
+        unsigned long sum = 0;
+        for (unsigned char byte : frame_)
+            sum = sum * 31 + byte;
+        std::printf("vision::" NAME_OF(NODE) " %lu\n", sum);
+        getNodeHandle().setParam("/done/" + getName(), true);
     }
 
-    std::vector<char> map_, frame_;
+    std::vector<unsigned char> map_, frame_;
     ros::Timer timer_;
 };
 } // namespace vision

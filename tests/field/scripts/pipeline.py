@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """usage: pipeline.py camera|file
 A pipeline of GStreamer: a test picture that is made smaller and recoloured, or a film (written first) that decodebin decodes.
-Prints as JSON, by element, how many buffers it handed on at different addresses, and the bytes of one."""
+Prints as JSON, by element, how many buffers it handed on at different addresses, and the bytes of one; as "result" a digest of
+all that it handed on, by element."""
 
+import hashlib
 import json
 import os
 import sys
@@ -18,6 +20,7 @@ from gi.repository import Gst
 Gst.init(None)
 seen: Dict[str, Set[int]] = {}
 sizes: Dict[str, int] = {}
+digests: Dict[str, Any] = {}
 
 
 def note(pad: Any, info: Any, name: str) -> Any:
@@ -26,6 +29,7 @@ def note(pad: Any, info: Any, name: str) -> Any:
     assert done
     seen.setdefault(name, set()).add(np.frombuffer(mapped.data, np.uint8).ctypes.data)
     sizes[name] = mapped.size
+    digests.setdefault(name, hashlib.sha256()).update(mapped.data)
     buffer.unmap(mapped)
     return Gst.PadProbeReturn.OK
 
@@ -56,4 +60,6 @@ else:
         run(f"{head} ! jpegenc ! avimux ! filesink location={film}")
         tail = "videoconvert name=colours ! video/x-raw,format=RGB ! queue name=pictures ! fakesink"
         run(f"filesrc location={film} ! decodebin ! queue name=decoded ! {tail}", "decoded", "colours")
-print(json.dumps({name: [len(addresses), sizes[name]] for name, addresses in sorted(seen.items())}))
+told: Dict[str, Any] = {name: [len(addresses), sizes[name]] for name, addresses in sorted(seen.items())}
+told["result"] = {name: digest.hexdigest() for name, digest in sorted(digests.items())}
+print(json.dumps(told))
