@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""PyTorch's own test of its allocator, in C++: recorded, it finds what it finds alone, and the ledger follows each report.
+
+The recorder compares every report of PyTorch's allocator (bytes allocated, reserved) with the ledger, and counts differences.
+"""
+
+import os
+import re
+from pathlib import Path
+from typing import List, NamedTuple
+
+import pytest
+
+from jmassif.model.records import DEVICE_KINDS
+from jmassif.model.run import Profile
+from jmassif.reader.builder import load_file
+from check_counters import DISAGREEMENTS
+from tests import trixie_root
+
+ROOT = Path(os.environ["JMASSIF_TORCH_ROOT"])
+TESTS = "/usr/lib/libtorch-cuda-test"
+# PyTorch's granularity: the test's tensor lies in a segment of 2 MiB.
+SEGMENT = 2 << 20
+
+
+class Done(NamedTuple):
+    status: int
+    found: List[str]  # the test cases' results
+
+
+def run(command: List[str]) -> Done:
+    given = {"LD_LIBRARY_PATH": "/opt/cuda"}
+    done = trixie_root.run_inside(ROOT, command, given, 600)
+    # Without times.
+    lines = re.findall(r"^\[ *(?:OK|FAILED|PASSED|SKIPPED) *\] .*?(?= \(\d+ ms\)|$)", done.stdout, re.M)
+    return Done(done.returncode, lines)
+
+
+@pytest.mark.parametrize("host", ["native", "valgrind"])
+def test_pytorchs_own_test_finds_the_same_and_the_ledger_follows(host: str) -> None:
+    """Alone, too, a comparison of it fails: on the device nothing is computed here."""
+    name = "cuda_allocator_test"
+    program = f"{TESTS}/{name}"
+    if not (ROOT / program.lstrip("/")).exists():
+        pytest.skip(f"{program} could not be had when tests/torch-cuda/run made {ROOT}")
+    trace = ROOT / "out" / f"{name}-{host}.jmassif"
+    trace.parent.mkdir(exist_ok=True)
+    alone = run([program])
+    assert alone.found
+    assert run(["jmassif", "-q", f"--{host}", f"--jmassif-out-file=/out/{trace.name}", program]) == alone
+    profile = load_file(str(trace))
+    assert not {key: profile.counters[key] for key in DISAGREEMENTS if profile.counters.get(key)}
+    assert held(profile) >= SEGMENT
+
+
+def held(profile: Profile) -> int:
+    """Bytes of PyTorch's allocator on the device, at their peak."""
+    rows = profile.peak_composition("device")
+    types = {account: profile.accounts[account][1:] for account in rows}
+    return sum(
+        n_bytes
+        for account, (n_bytes, _) in rows.items()
+        if types[account][0] in DEVICE_KINDS and types[account][1] in ("tensor", "workspace", "cache")
+    )
