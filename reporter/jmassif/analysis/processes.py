@@ -19,6 +19,7 @@ from jmassif.analysis.lines import HotSpot, by_place, hot_spot, sizes_by_label
 from jmassif.analysis.inherited import Observed, beyond, observed
 from jmassif.analysis.leaks import Growth, find_growth
 from jmassif.analysis.oom import NOTE, Incident, Outcome, incidents_of, outcome_of
+from jmassif.analysis.regions import NamedRegions, regions_by_name
 from jmassif.attribution.names import Names
 from jmassif.model.process_tree import Process, tree
 from jmassif.model.records import LiveBytesByAccount
@@ -322,6 +323,7 @@ class JobReport(NamedTuple):
     ranks: List[RankRow]  # in their order; empty of a job that is not distributed
     odd: Optional[OddRank]  # None: all are alike, or fewer than three
     first_failure: Optional[Ended]  # of the ranks
+    regions: List[Tuple[Process, NamedRegions]]  # of each process, a row a name
 
 
 def ledger_of(at: JobMoment) -> Ledger:
@@ -414,4 +416,5 @@ def build_job_report(job: Processes, known: Optional[Sequence[Names]] = None) ->
     failures.sort(key=_failure_order if ranks else lambda each: (False, 0))
     first = next((each for each in failures if each.process.rank), None)
     odd = _odd_rank(ranks)
-    return JobReport(job, ledger_of(at), adjustments(at), ended, failures, growing, best, ranks, odd, first)
+    regions = [(process, row) for process in job.members for row in regions_by_name(process.profile)]
+    return JobReport(job, ledger_of(at), adjustments(at), ended, failures, growing, best, ranks, odd, first, regions)

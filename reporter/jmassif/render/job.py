@@ -7,7 +7,6 @@ from typing import Callable, Iterator, List, NamedTuple, Sequence, Tuple
 
 from jmassif.analysis.oom import ALARM, NOTE, WARNING
 from jmassif.analysis.processes import Ended, JobMoment, JobReport, OddRank, Processes, RankRow, build_job_report
-from jmassif.analysis.regions import regions_by_name
 from jmassif.model.process_tree import FORKED, REPLACED, Process
 from jmassif.model.run import Profile
 from jmassif.model.run_info import short_command
@@ -240,12 +239,11 @@ def _table(made: JobReport, is_brief: bool) -> Lines:
 def _regions(made: JobReport, is_brief: bool) -> Lines:
     """Of each process, a row a name."""
     rows = []
-    for process in made.job.members:
-        for row in regions_by_name(process.profile):
-            figures = (size(row.most), growth(row.host), growth(row.device)) if row.recorded else ("", "", "")
-            took = moment(row.time, process.profile.time_unit)
-            name = f"{printable(row.text)} ({_name(process)})"
-            rows.append([str(process.pid or "?"), f"{row.calls:,}", took, *figures, name])
+    for process, row in made.regions:
+        figures = (size(row.most), growth(row.host), growth(row.device)) if row.recorded else ("", "", "")
+        took = moment(row.time, process.profile.time_unit)
+        name = f"{printable(row.text)} ({_name(process)})"
+        rows.append([str(process.pid or "?"), f"{row.calls:,}", took, *figures, name])
     heads = [("times", 9), ("took", 11), ("at most", 10), ("host", 10), ("device", 10)]
     table = Table(Column("pid", 9), *(Column(*head, gap=1) for head in heads), Column("region (process)", gap=2))
     shown = rows[: _MOST_ROWS if is_brief else None]
