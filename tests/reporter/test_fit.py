@@ -20,7 +20,7 @@ from jmassif.analysis.caching_allocator import (
     SettingsError,
     parse_settings,
 )
-from jmassif.analysis.fit import FitError, fit_batches, replay, requests, steps_of
+from jmassif.analysis.fit import TRIED, FitError, fit_batches, replay, requests, steps_of, try_settings
 from jmassif.analysis.levers import levers_of
 from jmassif.analysis.summary import build_report, default_moment
 from jmassif.attribution.names import Names
@@ -266,6 +266,17 @@ def test_start_up_is_that_of_another_trace() -> None:
 def test_runs_that_differ_in_more_than_the_batch_are_refused(other: Trace, says: str) -> None:
     with pytest.raises(FitError, match=says):
         fit_batches([training(2).load(), other.load()], [2, 4], [8])
+
+
+def test_no_setting_needs_less_than_the_best_though_replays_end_early() -> None:
+    trials = try_settings(fragmented().load())
+    sizes = requests(trials.steps, replay(trials.steps, trials.steps.sizes, trials.recorded))
+    wholly = [replay(trials.steps, sizes, each).reserved for each in TRIED]
+    found = [each.made.reserved for each in trials.others]
+    assert found == sorted(set(found)) and found[0] == min(wholly) < max(wholly)
+    assert [each.made for each in trials.others] == [
+        replay(trials.steps, sizes, each.settings) for each in trials.others
+    ]
 
 
 def test_runs_of_other_commands_or_sources_and_killed_before_training_are_named(tmp_path: Path) -> None:

@@ -228,12 +228,13 @@ def requests(steps: Steps, made: Replay) -> "array[int]":
         for key, size in zip(keys, known[1:]):
             if key in asked:
                 asked[key][size] = asked[key].get(size, 0) + 1
+        commonest = {key: sorted(times, key=times.__getitem__, reverse=True) for key, times in asked.items()}
         for i, number in enumerate(open_):
-            times = asked[steps.accounts[number], accounts[number - i], known[number - i]]
-            likely = [size for size in times if above[number] < size <= sizes[number]]
-            if likely:
-                sizes[number] = max(likely, key=times.__getitem__)
-                above[number] = 0
+            least, most = above[number], sizes[number]
+            for size in commonest[steps.accounts[number], accounts[number - i], known[number - i]]:
+                if least < size <= most:
+                    sizes[number], above[number] = size, 0
+                    break
     return sizes
 
 
@@ -728,7 +729,7 @@ class Trials(NamedTuple):
     recorded: Settings
     reserved: int  # as recorded
     modelled: int  # what the model says of the recorded settings
-    others: List[Trial]  # that need less, the least first
+    others: List[Trial]  # that need less than as recorded and than all tried before them, the least first
     steps: Steps
     # For PyTorch's allocator on the board asked for, beside the rest of the program and of the system.
     room: Optional[int]
@@ -738,13 +739,14 @@ class Trials(NamedTuple):
         return abs(self.modelled - self.reserved) <= NEARLY * self.reserved
 
 
-_TRIED = (
+# Expandable segments come last: boards without cuMemCreate need the best of the others.
+TRIED = (
     Settings(),
     *(Settings(max_split_size=n * MIB) for n in (32, 64, 128, 256, 512)),
-    Settings(expandable_segments=True),
     Settings(roundup_power2_divisions=4),
     Settings(roundup_power2_divisions=8),
     Settings(max_split_size=128 * MIB, roundup_power2_divisions=8),
+    Settings(expandable_segments=True),
     Settings(expandable_segments=True, roundup_power2_divisions=4),
     Settings(expandable_segments=True, roundup_power2_divisions=8),
 )
@@ -757,10 +759,13 @@ def try_settings(run: Profile, board: Optional[int] = None) -> Trials:
     modelled, sizes = made.reserved, requests(steps, made)
     version = run.manifest.get("pytorch", "")
     can_expand = run.manifest.get("cuda-vmm") != "no" and (not version or at_least(version, 2, 1))
-    tried = [each for each in _TRIED if each != recorded and (can_expand or not each.expandable_segments)]
+    tried = [each for each in TRIED if each != recorded and (can_expand or not each.expandable_segments)]
     # No segment is larger, so these are without effect.
     largest = max(_LARGEST_COMMON, *sizes) + _ROUNDED_SEGMENT
-    trials = [Trial(each, replay(steps, sizes, each, most=modelled)) for each in tried if each.max_split_size < largest]
-    better = sorted((each for each in trials if each.made.reserved < modelled), key=lambda each: each.made.reserved)
+    better, least = [], modelled  # type: List[Trial], int
+    for each in tried:
+        trial = Trial(each, replay(steps, sizes, each, most=least)) if each.max_split_size < largest else None
+        if trial and trial.made.reserved < least:
+            better, least = [trial, *better], trial.made.reserved
     room = None if board is None else room_of(run, board).available - _rest(run, steps.reserved, _space(run))
     return Trials(allocator_config(run)[0], recorded, steps.reserved, modelled, better, steps, room)
