@@ -268,6 +268,33 @@ def test_runs_that_differ_in_more_than_the_batch_are_refused(other: Trace, says:
         fit_batches([training(2).load(), other.load()], [2, 4], [8])
 
 
+def refused(*arguments: object) -> str:
+    done = run_jmassif("fit", *arguments)
+    assert done.status == 2 and "Traceback" not in done.err
+    return done.err.splitlines()[-1]
+
+
+def test_traces_that_cannot_answer_are_refused_with_the_reason(tmp_path: Path) -> None:
+    two, four = (training(batch, process=f"{batch}.1").save(tmp_path, f"{batch}.jm") for batch in (2, 4))
+    copy = training(4, process="2.1").save(tmp_path, "copy.jm")
+    assert "both traces are of the same run" in refused(two, copy, "--batch=2,4")
+    cpu, killed = Trace(time_unit="ms"), Trace(time_unit="ms", memory="unified", pytorch="2.6", process="3.1")
+    cpu.lines.append("Z 5 exit 0")
+    assert "the run used no GPU" in refused(cpu.save(tmp_path, "cpu.jm"))
+    path = killed.save(tmp_path, "killed.jm")
+    assert "cut off before PyTorch allocated anything" in refused(path)
+    killed.block(2, 1 << 40, 9 * MIB, killed.account("heap", "app", ["py main (/app/train.py:1)"]))
+    path = killed.save(tmp_path, "killed.jm")
+    assert "was the other killed before it did?" in refused(path, four, "--batch=2,4")
+    assert 'unknown board "nanoo": name a size such as 4GiB, or nano, ' in refused(four, "--board=nanoo")
+    assert '"4" has no unit' in refused(four, "--board=4") and "nano-2gb" not in refused(four, "--board=4")
+
+
+def test_runs_of_one_batch_named_as_two_are_doubted(tmp_path: Path) -> None:
+    paths = [training(4).save(tmp_path, name) for name in ("first.jm", "second.jm")]
+    assert "see that their batches are those named" in run_jmassif("fit", *paths, "--batch=2,4", "--at=8").out
+
+
 def test_no_setting_needs_less_than_the_best_though_replays_end_early() -> None:
     trials = try_settings(fragmented().load())
     sizes = requests(trials.steps, replay(trials.steps, trials.steps.sizes, trials.recorded))

@@ -156,6 +156,12 @@ def steps_of(run: Profile, is_host: bool = False) -> Steps:
             allocated += size
             if allocated > most_allocated or not peak:
                 most_allocated, peak = allocated, len(order)
+    if not sizes and not run.is_complete:
+        raise FitError("the trace was cut off before PyTorch allocated anything")
+    if not sizes and not any(run.timeline.device):
+        raise FitError(
+            "the trace has no steps of PyTorch's CUDA allocator, for the run used no GPU: --batch=N judges host memory"
+        )
     if not sizes:
         raise FitError(
             "the trace has no steps of PyTorch's CUDA allocator (PyTorch 1.10 or later with its native allocator has)"
@@ -351,6 +357,8 @@ def _compared(steps: Steps, at_peak: List[int]) -> int:
 def continued(runs: Tuple[Profile, Profile], batches: Tuple[int, int]) -> Continued:
     """The first run is that with the smaller batch. Raises FitError."""
     smaller, larger = (any_steps(run) for run in runs)
+    if smaller.is_host != larger.is_host and not all(run.is_complete for run in runs):
+        raise FitError("only one of the runs used a GPU: was the other killed before it did?")
     if smaller.is_host != larger.is_host:
         raise FitError("the runs differ in more than the batch: one used a GPU, the other did not")
     keys = [_stack_keys(run) for run in runs]
@@ -641,6 +649,8 @@ def fit_batches(
             raise FitError("both runs have the same batch")
         if batches[0] > batches[1]:
             return fit_batches(runs[::-1], batches[::-1], asked, board, startup_of, is_dry)
+        if "process" in run.manifest and run.manifest == runs[0].manifest:
+            raise FitError("both traces are of the same run")
         _check_alike(runs)
         found = (continued((runs[0], run), (batches[0], batches[1])),)  # type: Tuple[Continued, ...]
     else:

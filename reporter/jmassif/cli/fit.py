@@ -42,10 +42,9 @@ _BOARDS = {
 def _board(text: str) -> int:
     """Bytes of a size, or of a board by its name."""
     name = text.lower().replace("jetson", "").strip(" -_").replace("_", "-").replace(" ", "-")
-    try:
-        return _BOARDS[name] << 30 if name in _BOARDS else parse_size(text)
-    except QuantityError as error:
-        raise QuantityError(f"{error}, nor one of {', '.join(_BOARDS)}")
+    if name[:1].isalpha() and name not in _BOARDS:
+        raise QuantityError(f'unknown board "{text}": name a size such as 4GiB, or {", ".join(_BOARDS)}')
+    return _BOARDS[name] << 30 if name in _BOARDS else parse_size(text)
 
 
 def _batches(text: str) -> List[int]:
@@ -142,6 +141,8 @@ def _notes(fit: Fit, runs: Dict[str, Profile]) -> Iterator[str]:
             f"Of batch {fit.batches[-1]} the model says {size(fit.modelled)} reserved, and {size(fit.recorded)} were:"
             " expect as large an error."
         )
+    if len(fit.batches) == 2 and not fit.lines:
+        yield "Nothing that tensors hold at the peak differs between the runs: see that their batches are those named."
     if fit.unlike > 0.001:
         yield f"{fit.unlike:.1%} of PyTorch's bytes at the peak have no counterpart in the first run; they are taken as fixed."
     for name, run in runs.items():
