@@ -77,7 +77,7 @@ def test_two_batches_predict_what_a_third_reserves_and_the_largest_that_fits(sim
         ([two, four], "--batch=A,B names"),
         ([two, "--dry"], "--dry needs --board"),
         ([two, f"--startup-of={four}"], "needs --batch, or --dry"),
-        ([two, "--batch=2", "--board=nino"], "nor one of nano"),
+        ([two, "--batch=2", "--board=nino"], 'unknown board "nino": name a size such as 4GiB, or nano, '),
         ([two, "--batch=2,4"], "--batch=A,B names"),
         ([two, four, "--batch=2,2"], "same batch"),
         ([two, four, eight, "--batch=2,4"], "at most two"),
