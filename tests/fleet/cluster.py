@@ -6,15 +6,17 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import List
+from typing import List, Optional
 
 from tests.harness import ROOT
 
 
 class Cluster:
-    def __init__(self, directory: Path, n_workers: int, allowed_failures: int = 3) -> None:
+    def __init__(self, directory: Path, n_workers: int, allowed_failures: int = 3, preload: str = "") -> None:
+        """`preload`: a module that workers import first."""
         directory.mkdir(parents=True, exist_ok=True)
         self._directory = directory
+        self._preload = [f"--preload={preload}"] * bool(preload)
         self._file = directory / "scheduler.json"
         failures = {"DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": str(allowed_failures)}
         self._environment = {**os.environ, **failures, "PYTHONPATH": str(ROOT / "reporter")}
@@ -28,17 +30,24 @@ class Cluster:
         for _ in range(n_workers):
             self.add_worker()
 
-    def _start(self, what: str, *options: str) -> "subprocess.Popen[bytes]":
+    def _start(self, what: str, *options: str, of: Optional[Path] = None) -> "subprocess.Popen[bytes]":
         words = [sys.executable, "-B", "-m", f"distributed.cli.dask_{what}", f"--scheduler-file={self._file}", *options]
         with (self._directory / f"{what}.log").open("ab") as log:
             return subprocess.Popen(
-                words, env=self._environment, cwd=str(self._directory), stdin=subprocess.DEVNULL, stdout=log, stderr=log
+                words,
+                env=self._environment,
+                cwd=str(of or self._directory),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
             )
 
-    def add_worker(self) -> None:
-        place = f"--local-directory={self._directory}"
-        options = ("--nthreads=1", "--no-nanny", "--no-dashboard", "--memory-limit=0", place)
-        self.workers.append(self._start("worker", *options))
+    def add_worker(self, host: str = "127.0.0.1", directory: Optional[Path] = None) -> "subprocess.Popen[bytes]":
+        """On a loopback address, which is a host of its own to Dask, and in a directory."""
+        place = f"--local-directory={self._directory}", f"--host={host}"
+        options = ("--nthreads=1", "--no-nanny", "--no-dashboard", "--memory-limit=0", *place, *self._preload)
+        self.workers.append(self._start("worker", *options, of=directory))
+        return self.workers[-1]
 
     def kill_worker(self, worker: "subprocess.Popen[bytes]") -> None:
         """Another one takes its place."""

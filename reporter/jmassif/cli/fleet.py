@@ -3,6 +3,7 @@
 
 import argparse
 import os
+import re
 import time
 from contextlib import ExitStack
 from typing import Any, Callable, Iterator, List, Tuple
@@ -48,7 +49,8 @@ def build_parser(prog: str) -> Parser:
     option = add("load", "add runs from traces, and from directories of traces")
     option("traces", metavar="TRACE", nargs="+", help="a trace, or a directory to search for traces")
     add_jobs(option)
-    option("--on", type=non_empty, metavar="ADDRESS", help="read on a Dask cluster: its scheduler, tcp://HOST:8786")
+    on = "read on a Dask cluster: its scheduler, tcp://HOST:8786; a TRACE may be HOST:DIR, of workers on such hosts (*: all)"
+    option("--on", type=non_empty, metavar="ADDRESS", help=on)
 
     option = add("watch", "load traces as they arrive, until SIGTERM")
     option("traces", metavar="DIR", nargs="+", help="a directory to search for traces")
@@ -80,28 +82,17 @@ def build_parser(prog: str) -> Parser:
 # ---- actions -----------------------------------------------------------------------------------------
 
 
-_Refuse = Callable[[str, str], Any]  # with a path and the reason
-
-
-def _paths(names: List[str], database: str, refuse: _Refuse) -> Iterator[str]:
-    """The named traces and all files in directories but the database.
-
-    A large tree may have directories that are not for everybody (lost+found); these are refused, and the others are loaded all the same.
-    """
-
-    def pass_over(error: OSError) -> None:
-        refuse(os.path.abspath(error.filename), f"cannot be read: {error.strerror}")
+def _paths(names: List[str], database: str, refuse: Callable[[str, str], Any], workers: Any = None) -> Iterator[str]:
+    """The named traces and all files in directories but the database."""
+    from jmassif.fleet.reduce import files
 
     # SQLite keeps files beside a database while it is written to.
     own = {os.path.realpath(database) + end for end in ("", "-journal", "-wal", "-shm")}
-    for name in (os.path.abspath(name) for name in names):
-        if not os.path.isdir(name):
-            yield name
-            continue
-        for directory, inner, files in os.walk(name, onerror=pass_over):
-            inner.sort()
-            paths = (os.path.join(directory, file) for file in sorted(files))
-            yield from (path for path in paths if os.path.isfile(path) and os.path.realpath(path) not in own)
+    for name in names:
+        if workers and re.match("[^/]+:", name):
+            yield from workers.find(name, refuse)
+        else:
+            yield from (path for path in files(name, refuse) if os.path.realpath(path) not in own)
 
 
 def _load(arguments: argparse.Namespace) -> int:
@@ -110,10 +101,11 @@ def _load(arguments: argparse.Namespace) -> int:
     if arguments.on and arguments.jobs:
         raise Problem("--jobs is of this machine, and --on of a cluster: leave one of them out")
     refused: List[Tuple[str, str]] = []
-    found = _paths(arguments.traces, arguments.database, lambda path, reason: refused.append((path, reason)))
-    paths, begin, n_loaded = list(dict.fromkeys(found)), time.monotonic(), [0, 0]  # before, and now
+    begin, n_loaded = time.monotonic(), [0, 0]  # before, and now
     with ExitStack() as stack:
-        readers = stack.enter_context(load.cluster(arguments.on)) if arguments.on else load.processes(arguments.jobs)
+        workers = stack.enter_context(load.cluster(arguments.on)) if arguments.on else None
+        found = _paths(arguments.traces, arguments.database, lambda path, why: refused.append((path, why)), workers)
+        paths, readers = list(dict.fromkeys(found)), workers or load.Processes(arguments.jobs)
         connection = stack.enter_context(database.opened(arguments.database, may_be_new=True))
         line = stack.enter_context(StatusLine())
         for n_done, each in enumerate(load.load(connection, paths, readers), 1):
@@ -137,10 +129,10 @@ def _watch(arguments: argparse.Namespace) -> int:
         if not os.path.isdir(name):
             raise Problem(f"{name}: is not a directory")
 
-    def paths(refuse: _Refuse) -> Iterator[str]:
+    def paths(refuse: Callable[[str, str], Any]) -> Iterator[str]:
         return _paths(arguments.traces, arguments.database, refuse)
 
-    readers = load.processes(arguments.jobs)
+    readers = load.Processes(arguments.jobs)
     n = watch.watch(arguments.database, paths, readers, arguments.every, arguments.settle, common.warn)
     common.warn(f"{count(n, 'trace')} added")
     return 0

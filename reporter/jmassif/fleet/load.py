@@ -10,29 +10,26 @@ import logging
 import os
 import signal
 from collections import deque
-from concurrent.futures import CancelledError, Executor, ProcessPoolExecutor, wait
+from concurrent.futures import CancelledError, Executor, ProcessPoolExecutor, TimeoutError, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
-from itertools import islice
+from fnmatch import fnmatch
+from itertools import chain, islice, zip_longest
 from multiprocessing import get_context
-from typing import Any, Callable, Deque, Dict, Iterable, Iterator, List, NamedTuple, Tuple, Type, Union
+from typing import Any, Deque, Dict, Iterable, Iterator, List, NamedTuple, Tuple, Type, Union
 
 from sqlalchemy import delete, select
 
 from jmassif.fleet import FleetError, Unavailable
 from jmassif.fleet.database import FIGURE, PART, RUN, SETUP, TRACE, begin, insert
-from jmassif.fleet.reduce import Record, Refused, Row, read, version
+from jmassif.fleet.reduce import Record, Refuse, Refused, Row, Status, host_of, listed, read, status_of, version
 from jmassif.units import unicode_text
 from jmassif.version import __version__
 
 # ---- readers ----
 # A trace that takes all memory costs the process that reads it, not the load.
 
-
-class Readers(NamedTuple):
-    pool: Callable[[], Any]  # an Executor of concurrent.futures
-    most: int  # traces that are read, or whose records wait for a slow database
-    killed: Type[Exception]  # by which a pool says that a process ended
+_Read = Union[Record, Refused]
 
 
 def _begin_worker(loader: int) -> None:
@@ -44,75 +41,148 @@ def _begin_worker(loader: int) -> None:
         os._exit(1)
 
 
-def processes(n: int) -> Readers:
-    """On this machine, by default one a processor."""
-    n = n or os.cpu_count() or 1
+class Processes:
+    """Readers on this machine, by default one a processor."""
 
-    def pool() -> Executor:
-        return ProcessPoolExecutor(n, get_context("fork"), _begin_worker, (os.getpid(),))
+    killed: Type[Exception] = BrokenProcessPool  # by which a pool says that a process ended
+    together = 1  # traces in a task, at most
 
-    return Readers(pool, 8 * n, BrokenProcessPool)
+    def __init__(self, n: int) -> None:
+        self._n = n or os.cpu_count() or 1
+        self.most = 8 * self._n  # tasks that are read, or whose records wait for a slow database
+
+    def pool(self, _host: str) -> Executor:
+        return ProcessPoolExecutor(self._n, get_context("fork"), _begin_worker, (os.getpid(),))
+
+    def status(self, path: str) -> Status:
+        return status_of(path)
+
+    def has(self, host: str) -> bool:
+        """Somebody is left who can read there."""
+        return True
 
 
-_MOST_ON_CLUSTER = 1000
 _CONNECT_SECONDS = 30
 
 
+class Workers(Processes):
+    """Those of a Dask scheduler: a path is one that all of them see, or HOST:PATH, which only workers of that host read."""
+
+    together = 16  # a task costs the scheduler 1.5 ms, whatever it reads
+
+    def __init__(self, client: Any, address: str, killed: Type[Exception]) -> None:
+        self._client, self.killed, self.most = client, killed, 64
+        self._listed: Dict[str, Status] = {}
+        others = set(map(str, client.run(version, on_error="return").values())) - {__version__}
+        if others:
+            raise FleetError(f"{address}: a worker has another jmassif than {__version__}: {others.pop()}")
+
+    def pool(self, host: str) -> Any:
+        # Not pure: a second reading of a trace is not the result of the first.
+        return self._client.get_executor(pure=False, workers=[host] if host else None)
+
+    def status(self, path: str) -> Status:
+        return self._listed[path] if path in self._listed else super().status(path)
+
+    def _hosts(self) -> Dict[str, str]:
+        """A worker of each."""
+        from distributed.comm import get_address_host
+
+        return {get_address_host(worker): worker for worker in self._client.run(version)}
+
+    def has(self, host: str) -> bool:
+        return not host or host in self._hosts()
+
+    def find(self, name: str, refuse: Refuse) -> Iterator[str]:
+        """The files below HOST:DIR, of each host that matches in turn."""
+        pattern, _, directory = name.partition(":")
+        hosts = self._hosts()
+        chosen = {worker: host for host, worker in hosts.items() if fnmatch(host, pattern)}
+        if not chosen:
+            raise FleetError(f"{name}: no worker is on such a host; there are {', '.join(sorted(hosts))}")
+        by_host = []
+        for worker, (files, refused) in self._client.run(listed, directory, workers=list(chosen)).items():
+            by_host.append({f"{chosen[worker]}:{path}": status for path, status in files})
+            self._listed.update(by_host[-1])
+            for path, reason in refused:
+                refuse(f"{chosen[worker]}:{path}", reason)
+        yield from filter(None, chain.from_iterable(zip_longest(*by_host)))
+
+
 @contextmanager
-def cluster(address: str) -> Iterator[Readers]:
-    """The workers of a Dask scheduler, which find the traces under the same paths. Raises FleetError, also for errors inside."""
+def cluster(address: str) -> Iterator[Workers]:
+    """Raises FleetError, also for errors inside."""
     from distributed import Client, KilledWorker
 
     logging.disable(logging.CRITICAL)  # of what goes on in the cluster
     try:
         with Client(address, timeout=_CONNECT_SECONDS, set_as_default=False) as client:
             client.wait_for_workers(1, _CONNECT_SECONDS)
-            others = set(map(str, client.run(version, on_error="return").values())) - {__version__}
-            if others:
-                raise FleetError(f"{address}: a worker has another jmassif than {__version__}: {others.pop()}")
-            # Not pure: a second reading of a trace is not the result of the first.
-            yield Readers(lambda: client.get_executor(pure=False), _MOST_ON_CLUSTER, KilledWorker)
+            yield Workers(client, address, KilledWorker)
     except ImportError as error:  # on a worker that came later
         raise FleetError(f"{address}: a worker has another jmassif than {__version__}: {error}")
     except (CancelledError, OSError, TimeoutError, ValueError) as error:
         raise Unavailable(f"{address}: no scheduler with a worker answers ({type(error).__name__})")
 
 
-_Read = Union[Record, Refused]
+def _tasks(paths: Iterable[str], together: int) -> Iterator[Tuple[str, List[str]]]:
+    """Paths of one host each, of the hosts in turn."""
+    by_host: Dict[str, List[str]] = {}
+    for path in paths:
+        by_host.setdefault(host_of(path), []).append(path)
+    tasks = [
+        [(host, some[at : at + together]) for at in range(0, len(some), together)] for host, some in by_host.items()
+    ]
+    return filter(None, chain.from_iterable(zip_longest(*tasks)))
 
 
-def read_all(paths: Iterable[str], readers: Readers) -> Iterator[_Read]:
-    """In the order of the paths."""
-    left, pool = iter(paths), readers.pool()
-    waiting: Deque[Tuple[str, Any]] = deque()  # paths, and futures of what is read
+def read_all(paths: Iterable[str], readers: Processes) -> Iterator[Tuple[str, _Read]]:
+    wanted = list(paths)
+    left = _tasks(wanted, min(readers.together, 1 + len(wanted) // 20))  # a task for each of a few workers
+    pools: Dict[str, Any] = {}  # by host
+    waiting: Deque[Tuple[str, List[str], Any]] = deque()  # tasks, and futures of what is read
 
-    def submit(path: str) -> Any:
-        nonlocal pool
+    def submit(host: str, some: List[str]) -> Any:
         try:
-            return pool.submit(read, path)
+            if host not in pools:
+                pools[host] = readers.pool(host)
+            return pools[host].submit(read, some)
         except readers.killed:
-            pool = readers.pool()
-            return pool.submit(read, path)
+            pools[host] = readers.pool(host)
+            return pools[host].submit(read, some)
+
+    def result(host: str, future: Any) -> List[_Read]:
+        while True:
+            try:
+                return list(future.result(_CONNECT_SECONDS))
+            except TimeoutError:
+                if not readers.has(host):
+                    future.cancel()
+                    raise Unavailable(f"no worker of {host} is left")
+
+    def alone(host: str, path: str) -> _Read:
+        try:
+            return result(host, submit(host, [path]))[0]
+        except readers.killed:
+            return Refused("the process that read it was killed; it may need more memory than there is")
 
     try:
         while True:
-            waiting.extend((path, submit(path)) for path in islice(left, readers.most - len(waiting)))
+            waiting.extend((host, some, submit(host, some)) for host, some in islice(left, readers.most - len(waiting)))
             if not waiting:
                 return
-            path, future = waiting.popleft()
+            host, some, future = waiting.popleft()
             try:
-                found = future.result()
-            except readers.killed:  # by this trace, or by one that was read at the same time: read it alone
-                wait([each for _, each in waiting])
-                try:
-                    found = submit(path).result()
-                except readers.killed:
-                    found = Refused("the process that read it was killed; it may need more memory than there is")
-            yield found
+                found = result(host, future)
+            except readers.killed:  # by one of these traces, or by one that was read at the same time
+                wait([each for *_, each in waiting])
+                found = [alone(host, path) for path in some]
+            yield from zip(some, found)
     finally:
-        for _, future in waiting:
+        for *_, future in waiting:
             future.cancel()
-        pool.shutdown()
+        for pool in pools.values():
+            pool.shutdown()
 
 
 # ---- load ----
@@ -139,7 +209,7 @@ def _add(connection: Any, record: Record) -> None:
         insert(connection, table, rows)
 
 
-def load(connection: Any, paths: Iterable[str], readers: Readers) -> Iterator[Outcome]:
+def load(connection: Any, paths: Iterable[str], readers: Processes) -> Iterator[Outcome]:
     """Add the runs of all traces that are not loaded yet; each outcome follows its commit."""
     left = iter(paths)
     for some in iter(lambda: list(islice(left, _LOOK_UP)), []):
@@ -150,20 +220,21 @@ def load(connection: Any, paths: Iterable[str], readers: Readers) -> Iterator[Ou
         wanted: Dict[str, Row] = {}
         for path in some:
             try:
-                status = os.stat(path)
+                size, mtime_ns = readers.status(path)
             except OSError as error:
                 yield Outcome(path, f"cannot be read: {error.strerror}", True)
                 continue
-            row: Row = {"path": unicode_text(path), "size": status.st_size, "mtime_ns": status.st_mtime_ns}
+            row: Row = {"path": unicode_text(path), "size": size, "mtime_ns": mtime_ns}
             if tuple(row.values()) in known:
                 yield Outcome(path, known[tuple(row.values())], False)
             else:
                 wanted[path] = row
-        found = zip(wanted.items(), read_all(wanted, readers))
+        found = read_all(wanted, readers)
         for batch in iter(lambda: list(islice(found, _BATCH)), []):
             begin(connection)
             done: List[Outcome] = []
-            for (path, row), record in batch:
+            for path, record in batch:
+                row = wanted[path]
                 connection.execute(delete(TRACE).where(TRACE.c.path == row["path"]))
                 if isinstance(record, Record):
                     _add(connection, record)

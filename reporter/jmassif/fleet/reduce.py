@@ -7,7 +7,8 @@ need neither SQLAlchemy nor the database.
 
 import errno
 import hashlib
-from typing import Any, Dict, List, NamedTuple, Tuple, Union
+import os
+from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Tuple, Union
 
 from jmassif.analysis.aggregate import Usage, sum_of
 from jmassif.analysis.compare import measure
@@ -90,9 +91,16 @@ def _reduced(name: str, profile: Profile) -> Record:
     return Record(run, setups, parts, figures)
 
 
-def read(path: str) -> Union[Record, Refused]:
+def host_of(path: str) -> str:
+    """That of HOST:/PATH, a path on one machine of a cluster; "" of other paths."""
+    host, colon, _ = path.partition(":/")
+    return host if colon and "/" not in host else ""
+
+
+def _read(path: str) -> Union[Record, Refused]:
     try:
-        found = _reduced(path, load_file(path, has_lines=False))
+        host = host_of(path)
+        found = _reduced(path, load_file(path[len(host) + 1 :] if host else path, has_lines=False))
         numbers = [value for row in (found.run, *found.figures) for value in row.values() if isinstance(value, int)]
         if any(abs(number) >> 63 for number in numbers):
             raise OverflowError
@@ -105,6 +113,56 @@ def read(path: str) -> Union[Record, Refused]:
         return Refused("a figure is beyond 63 bits, which databases cannot hold")
     except MemoryError:
         return Refused("there is not enough memory to read it")
+
+
+def read(paths: List[str]) -> List[Union[Record, Refused]]:
+    return list(map(_read, paths))
+
+
+Status = Tuple[int, int]  # a file's size, and when it changed, in ns
+
+
+def status_of(path: str) -> Status:
+    status = os.stat(path)
+    return status.st_size, status.st_mtime_ns
+
+
+Refuse = Callable[[str, str], Any]  # with a path and the reason
+
+
+def files(name: str, refuse: Refuse) -> Iterator[str]:
+    """A trace itself, or all files in a directory.
+
+    A large tree may have directories that are not for everybody (lost+found); these are refused, and the others are read all the same.
+    """
+
+    def pass_over(error: OSError) -> None:
+        refuse(os.path.abspath(error.filename), f"cannot be read: {error.strerror}")
+
+    name = os.path.abspath(name)
+    if not os.path.isdir(name):
+        yield name
+        return
+    for directory, inner, names in os.walk(name, onerror=pass_over):
+        inner.sort()
+        paths = (os.path.join(directory, file) for file in sorted(names))
+        yield from (path for path in paths if os.path.isfile(path))
+
+
+def listed(name: str) -> Tuple[List[Tuple[str, Status]], List[Tuple[str, str]]]:
+    """As a worker finds them: the files, and what is refused."""
+    found: List[Tuple[str, Status]] = []
+    refused: List[Tuple[str, str]] = []
+
+    def refuse(path: str, reason: str) -> None:
+        refused.append((path, reason))
+
+    for path in files(name, refuse):
+        try:
+            found.append((path, status_of(path)))
+        except OSError as error:
+            refuse(path, f"cannot be read: {error.strerror}")
+    return found, refused
 
 
 def version() -> str:

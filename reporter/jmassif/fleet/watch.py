@@ -16,7 +16,7 @@ from typing import Any, Callable, Dict, Iterable, Iterator
 
 from jmassif.fleet import Unavailable
 from jmassif.fleet.database import opened
-from jmassif.fleet.load import Readers, load
+from jmassif.fleet.load import Processes, load
 
 _FULL_SCAN_SECONDS = 3600
 _CLOCKS_SECONDS = 60  # by which the clock of a file server may be behind
@@ -46,7 +46,7 @@ def _arrived(paths: Iterable[str], since: float, settle: float) -> Iterator[str]
 
 
 def watch(
-    database: str, paths: Paths, readers: Readers, every: float, settle: float, warn: Callable[[str], Any]
+    database: str, paths: Paths, readers: Processes, every: float, settle: float, warn: Callable[[str], Any]
 ) -> int:
     """Load what arrives until SIGTERM; the number of traces loaded. Raises FleetError if the database is not there at first."""
     with opened(database, may_be_new=True):
@@ -64,7 +64,7 @@ def _has_ended(pause: float = 0) -> bool:
 
 
 def _until_the_end(
-    database: str, paths: Paths, readers: Readers, every: float, settle: float, warn: Callable[[str], Any]
+    database: str, paths: Paths, readers: Processes, every: float, settle: float, warn: Callable[[str], Any]
 ) -> int:
     named: Dict[str, str] = {}
     n_loaded, since, full, gone, pause = 0, 0.0, 0.0, 0.0, every
