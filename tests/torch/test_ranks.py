@@ -48,7 +48,7 @@ def _job(host: str) -> Tuple[List[Tuple[int, int, str]], List[str]]:
     return json.loads((directory / "ends.json").read_text()), traces
 
 
-@pytest.mark.parametrize("host", ["native"])
+@pytest.mark.parametrize("host", ["native", "valgrind"])
 def test_the_killed_rank_is_first_and_the_odd_one_has_its_line(host: str) -> None:
     ends, traces = _job(host)
     # SIGKILL, and the others' errors when its connections broke.
