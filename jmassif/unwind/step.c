@@ -39,7 +39,8 @@ static const CodeSegment *find_code_segment(Addr address)
 {
     static const CodeSegment nothing;
     Mapping mapping;
-    if (!host_mapping_at(address, &mapping) && mapping.start == mapping.end)
+    // A word that is no address, such as text: do not make the host ask the kernel.
+    if (address >= JM_ADDRESS_SPACE || (!host_mapping_at(address, &mapping) && mapping.start == mapping.end))
         return &nothing;
     CodeSegment *known = &code_segments[address >> 20 & (N_CODE_SEGMENTS - 1)];
     *known = (CodeSegment){.start = mapping.start,
