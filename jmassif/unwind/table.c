@@ -7,6 +7,7 @@
 #include "unwind/table.h"
 #include "base/client_memory.h"
 #include "base/libc.h"
+#include "base/text.h"
 #include "host/host.h"
 #include "symbols/elf.h"
 
@@ -343,8 +344,12 @@ static UnwindRuleType find_rule(Addr ip, UnwindRule *rule)
         generated_high = ip > generated_high ? ip : generated_high;
         return RULE_NO_TABLE;
     }
-    if (!jm_unwind_row(ip, &row))
+    if (!jm_unwind_row(ip, &row)) {
+        // The loader starts the program from assembly without a table: further out are arguments, no caller.
+        if (mapping.path && jm_text_matches("ld-*", jm_text_file_name(mapping.path)))
+            return RULE_OUTERMOST;
         return host_may_step(ip) ? RULE_OTHER : RULE_NO_TABLE;
+    }
     if (row.where[row.return_address] == UNDEFINED)
         return RULE_OUTERMOST;
     if (row.is_signal_frame || row.return_address != JM_REG_RA || row.where[JM_REG_SP] != KEPT || row.cfa_expression ||

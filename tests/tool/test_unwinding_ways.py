@@ -10,8 +10,8 @@ from typing import List, Set
 
 import pytest
 
-from tests.harness import ARCH, Recording, record
-from tests.tool.programs import DIRECTORY, heap_stacks, library
+from tests.harness import ARCH, Recording, compile_c, record, written
+from tests.tool.programs import DIRECTORY, heap_stacks, library, linked_to
 from tests.tool.test_unwinding import EACH_MACHINE, HERE, SHAPES, Machine
 
 
@@ -146,3 +146,43 @@ def test_stacks_of_generated_code_cost_what_those_of_compiled_code_do() -> None:
         start = user_s("compiled", "1")
         ratios.append((user_s("generated", "600000") - start) / (user_s("compiled", "600000") - start))
     assert min(ratios) < 3, ratios
+
+
+CONSTRUCTOR = """
+#include <stdlib.h>
+#include <time.h>
+
+static void *volatile block;
+long before_main;
+
+long storm(void)
+{
+    struct timespec begin, end;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &begin);
+    for (int i = 0; i < 20000; i++) {
+        block = malloc(16);
+        free(block);
+    }
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &end);
+    return (end.tv_sec - begin.tv_sec) * 1000000L + (end.tv_nsec - begin.tv_nsec) / 1000;
+}
+
+__attribute__((constructor)) static void construct(void) { before_main = storm(); }
+"""
+
+MAIN = """
+#include <stdio.h>
+long storm(void);
+extern long before_main;
+int main(void) { return printf("%ld %ld\\n", before_main, storm()) < 0; }
+"""
+
+
+def test_stacks_before_main_cost_what_those_below_it_do() -> None:
+    """The loader has no unwind table where it starts the program; further out are the arguments and the environment."""
+    constructor = library(written(CONSTRUCTOR, "constructor.c"), "libconstructor.so")
+    program = compile_c(written(MAIN, "main.c"), *linked_to(constructor))
+    text = {f"TEXT_{i}": "words that are no addresses" for i in range(100)}
+    recording = record([program], env=text, status=0)
+    before_main, below_main = map(int, recording.stdout.split())
+    assert before_main < 3 * below_main
