@@ -26,7 +26,7 @@ def run(host: str) -> Recorded:
 
 
 def arena(made: Recorded, when: str) -> Dict[str, int]:
-    """What the arena says of itself after the session was made, or after the runs."""
+    """Return what the arena says of itself after the session was made, or after the runs."""
     (line,) = [line for line in made.ran.out.splitlines() if line.startswith(f"{when}: ")]
     figures: Dict[str, int] = json.loads(line.partition(": ")[2])
     return figures

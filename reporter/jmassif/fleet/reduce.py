@@ -92,7 +92,7 @@ def _reduced(name: str, profile: Profile) -> Record:
 
 
 def host_of(path: str) -> str:
-    """That of HOST:/PATH, a path on one machine of a cluster; "" of other paths."""
+    """Return the host of HOST:/PATH, a path on one machine of a cluster; "" for other paths."""
     host, colon, _ = path.partition(":/")
     return host if colon and "/" not in host else ""
 

@@ -237,7 +237,7 @@ def _table(made: JobReport, is_brief: bool) -> Lines:
 
 
 def _regions(made: JobReport, is_brief: bool) -> Lines:
-    """Of each process, a row a name."""
+    """Return the rows of all processes: one for each name of a region."""
     rows = []
     for process, row in made.regions:
         figures = (size(row.most), growth(row.host), growth(row.device)) if row.recorded else ("", "", "")
