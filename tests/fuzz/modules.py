@@ -27,7 +27,8 @@ _MOST_BYTES = 1 << 18  # mutate.c's
 
 # By target: what of the recorder is built in.
 TARGETS: Dict[str, List[str]] = {
-    "elf": ["symbols/elf.c", "base/client_memory.c"] + [f"unwind/{name}.c" for name in ("table", "dwarf", "step")],
+    "elf": ["symbols/elf.c", "base/client_memory.c", "base/text.c"]
+    + [f"unwind/{name}.c" for name in ("table", "dwarf", "step")],
     "functions": ["host/native/demangle.c", "host/native/functions.c", "symbols/elf.c", "-liberty"]
     + [f"base/{name}.c" for name in ("array", "client_memory", "map", "table", "text")],
     "texts": ["base/client_memory.c", "base/text.c", "pages/smaps.c", "machine/system.c"],

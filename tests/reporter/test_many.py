@@ -31,14 +31,14 @@ def a_run(pid: int, forked: bool = False, release: str = "32.7.1") -> Trace:
 
 
 def seconds(work: Callable[[], Any]) -> float:
-    """Of the processor, at best."""
+    """Of the processor, at best: so few that one moment of a busy machine would decide."""
 
     def once() -> float:
         begin = time.process_time()
         work()
         return time.process_time() - begin
 
-    return min(once() for _ in range(3))
+    return min(once() for _ in range(9))
 
 
 # ---- jm_diff -----------------------------------------------------------------------------------------
