@@ -140,10 +140,9 @@ int main(int argc, char **argv)
         attempt(seed, only);
         return 0;
     }
-    double longest = 0, begin = processor(), now = begin;
-    time_t end = time(NULL) + atoi(argv[2]);
+    double longest = 0, now = processor(), end = now + atoi(argv[2]);
     uint64_t longest_at = 0;
-    while (time(NULL) < end) {
+    while (now < end) {
         ++*at;
         attempt(seed, *at);
         double before = now;
