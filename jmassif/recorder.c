@@ -204,11 +204,11 @@ void event_tick(ULong n)
 
 // Additions to snapshots besides the ledger, in this order.
 static const SnapshotSource snapshot_sources[] = {
-    {.before = jm_torch_observe_roles_in_passing},
-    {.before = jm_thread_hear_names},
-    {jm_copies_verify, jm_copies_write, NULL, jm_copies_after_fork_in_child},
+    {.before = jm_torch_observe_roles_in_passing, .reads_program = True},
+    {.before = jm_thread_hear_names, .reads_program = True},
+    {jm_copies_verify, jm_copies_write, NULL, jm_copies_after_fork_in_child, True},
     {.before = jm_looked_at_let_go}, // before RSS is sampled
-    {jm_pages_sample, jm_pages_write_process, jm_pages_write, jm_pages_after_fork_in_child},
+    {jm_pages_sample, jm_pages_write_process, jm_pages_write, jm_pages_after_fork_in_child, False},
     {.tell = jm_scope_write_sums},
     {.tell = jm_region_write_sums},
     {.tell = jm_heap_write_counters},

@@ -79,7 +79,7 @@ SKIPPED: List[Tuple[str, List[str]]] = [
         ["tool/test_pages.py::test_the_sum_is_what_an_independent_reader_finds*"],
     ),
     (
-        "a block's process is sampled as it is allocated, not written, and not again while it waits: only tails are due",
+        "each process reads its own share four times a second, and all at one moment only as time allows",
         ["tool/test_job_memory.py::*[[]spawn]", "tool/test_job_memory.py::*[[]numpy]"],
     ),
     (

@@ -39,6 +39,7 @@ static ULong next_snapshot; // in time units
 static ULong next_totals;
 static ULong n_events;
 static ULong next_early_event = 1;
+static Bool is_beside;       // the program's threads run meanwhile
 static ULong growth_divisor; // a snapshot is due when the time has grown by 1/growth_divisor
 
 void jm_snapshot_write_totals(ULong now)
@@ -127,12 +128,6 @@ void jm_snapshot_before_syscall(UInt number, const UWord *args)
     if (tail_us() <= LONG_WAIT_MS * 1000 / WAITING_SHARE && jm_waiting_is_certain(number, args))
         take_tail();
     else if (may_tell(&before_waits) && (jm_waiting_is_certain(number, args) || jm_waiting_is_likely(number, args)))
-        tell_at_end(&before_waits);
-}
-
-void jm_snapshot_idle(void)
-{
-    if (jm_clock_ms() - last_told_ms >= MS_BETWEEN_TAILS / 2 && may_tell(&before_waits))
         tell_at_end(&before_waits);
 }
 
@@ -250,6 +245,15 @@ void jm_snapshot_look(void)
     poll(False);
 }
 
+void jm_snapshot_beside(void)
+{
+    is_beside = True;
+    poll(False);
+    if (jm_clock_ms() - last_told_ms >= MS_BETWEEN_TAILS / 2 && may_tell(&before_waits))
+        tell_at_end(&before_waits);
+    is_beside = False;
+}
+
 static const HChar *const peak_names[N_PEAKS] = {"total", "host", "device", "allocated"};
 
 static void write_differing(void *context, AccountId id, ULong bytes, ULong blocks)
@@ -290,16 +294,16 @@ static void take(SnapshotReason reason)
     const Bool sees_pages = reasons[reason].sees_pages || (reason == SNAPSHOT_MARK && n_marks++ < MARKS_WITH_PAGES) ||
                             (reason != SNAPSHOT_FORK && memory_has_grown());
     for (UInt i = 0; i < n_sources; i++)
-        if (sources[i].before)
+        if (sources[i].before && !(is_beside && sources[i].reads_program))
             sources[i].before(sees_pages);
     if (sees_pages && total() >= grown_at)
         grown_at = total() + total() / 4;
     ULong now = jm_clock_now();
-    jm_symbol_tell_objects(reasons[reason].tells_objects);
+    jm_symbol_tell_objects(reasons[reason].tells_objects && !is_beside);
     jm_snapshot_write_totals(now);
     jm_system_write(now);
     for (UInt i = 0; i < n_sources; i++)
-        if (sources[i].tell)
+        if (sources[i].tell && !(is_beside && sources[i].reads_program))
             sources[i].tell();
     UInt id = ++n_snapshots;
     jm_trace_snapshot_begin(id, now, reasons[reason].name, jm_ledger_total(SIDE_HOST), jm_ledger_total(SIDE_DEVICE));

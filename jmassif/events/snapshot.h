@@ -36,6 +36,7 @@ typedef struct {
     void (*tell)(void);           // write sums and counters, before the accounts
     void (*inside)(void);         // write records of the snapshot, after the accounts
     void (*after_fork)(void);     // forget what the parent has written
+    Bool reads_program;           // has no part in a snapshot beside the program's threads
 } SnapshotSource;
 
 // Takes the first snapshot. The caller keeps the `n` sources, which must live on.
@@ -47,8 +48,9 @@ void jm_snapshot_event(void);
 // Call now and then, also while the program allocates nothing.
 void jm_snapshot_tick(ULong blocks_dispatched);
 
-// Call a few times a second while the program does nothing of the above, from anywhere: writes recent changes.
-void jm_snapshot_idle(void);
+// Call a few times a second, also beside the program's threads: samples pages that are touched while the program
+// allocates nothing, and writes recent changes.
+void jm_snapshot_beside(void);
 
 // Call after each system call, which may have taken any time, and after a large allocation, which may make a peak. Only
 // this sees programs that wait for requests.

@@ -369,6 +369,7 @@ void jm_pages_init(void)
         return;
     }
     jm_mappings_init();
+    jm_processes_begin();
     jm_ledger_keep_allocated_peak();
 }
 
@@ -408,7 +409,7 @@ void jm_pages_after_fork_in_child(void)
 {
     next_due_ms = jm_clock_ms() + MIN_INTERVAL_MS;
     process.is_new = False;
-    jm_processes_after_fork_in_child();
+    jm_processes_begin();
     for (UInt id = 1; id < jm_holders_n(); id++)
         memset(jm_holder_at(id)->written, 0, sizeof jm_holder_at(id)->written);
 }

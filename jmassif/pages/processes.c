@@ -28,6 +28,7 @@ static Other others[MOST_OTHERS];
 static UInt n_others;
 
 static enum { UNKNOWN, ALONE, HAS_OTHERS } relatives;
+static Int own_id, parent_id; // a native recorder also samples from a process beside the program
 
 // ---- share of one process ------------------------------------------------------------------------------------
 
@@ -59,9 +60,9 @@ static void add_mapping(const Vma *vma)
 static void add_process(const HChar *name)
 {
     Int pid = jm_text_is_digit(*name) ? host_recorded_by((Int)jm_text_number(name, NULL)) : 0;
-    if (pid == jm_parent_id())
+    if (pid == parent_id)
         relatives = HAS_OTHERS;
-    if (pid != 0 && pid != jm_process_id() && n_others < MOST_OTHERS)
+    if (pid != 0 && pid != own_id && n_others < MOST_OTHERS)
         others[n_others++] = (Other){pid, 0};
 }
 
@@ -159,8 +160,10 @@ void jm_processes_before_fork(void)
     relatives = HAS_OTHERS;
 }
 
-void jm_processes_after_fork_in_child(void)
+void jm_processes_begin(void)
 {
+    own_id = jm_process_id();
+    parent_id = jm_parent_id();
     begun_ms = jm_clock_ms();
     next_due_ms = 0;
     n_others = 0;

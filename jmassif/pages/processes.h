@@ -16,6 +16,8 @@ ULong jm_processes_sample(Bool is_due);
 // Writes a figure for each process, if it was read in this sample.
 void jm_processes_write(ULong time);
 
+// Call at the start, and in a forked child.
+void jm_processes_begin(void);
+
 // Call before fork. Processes are searched for only after a fork, or if the parent runs under this tool.
 void jm_processes_before_fork(void);
-void jm_processes_after_fork_in_child(void);

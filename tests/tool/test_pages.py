@@ -586,6 +586,28 @@ def test_a_large_block_makes_a_peak_with_the_pages_of_that_moment() -> None:
     assert 200 * MIB <= profile.peaks["total"].host < 210 * MIB
 
 
+SLOWLY = r"""
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+int main(void)
+{
+    char *block = malloc(64 << 20);
+    for (int i = 0; i < 4; i++) {
+        memset(block + (i << 24), 1, 1 << 24);
+        usleep(250000);
+    }
+    free(block);
+    return 0;
+}
+"""
+
+
+def test_pages_are_seen_that_are_touched_while_nothing_is_allocated() -> None:
+    profile = record([compile_c(SLOWLY, "-fno-builtin")], WITH_PAGES, status=0).profile
+    assert any(8 * MIB <= held <= 56 * MIB for held in profile.system["resident-heap"][1])
+
+
 # ---- copies of a file's pages ------------------------------------------------------------------
 
 COPIES = r"""

@@ -71,7 +71,7 @@ __attribute__((noreturn)) static void keep(void)
         if (!jm_native_lock_soon(own))
             continue; // a program that is killed as it has the lock keeps it
         if (is_wanted(own))
-            jm_snapshot_idle();
+            jm_snapshot_beside();
         jm_native_unlock();
         wait_a_while();
     }

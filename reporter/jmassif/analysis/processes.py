@@ -24,7 +24,7 @@ from jmassif.attribution.names import Names
 from jmassif.model.process_tree import Process, tree
 from jmassif.model.records import LiveBytesByAccount
 from jmassif.model.run import Profile
-from jmassif.model.run_info import used_sides
+from jmassif.model.run_info import recorder, used_sides
 
 # A sum is of all memory, or of one memory space.
 MEASURES = ("total", "host", "device")
@@ -33,9 +33,13 @@ MEASURES = ("total", "host", "device")
 # ---- proportional shares ---------------------------------------------------------------------
 
 
-def _blocks_in_pages(run: Profile, time: int) -> int:
-    """CUDA's blocks in the process's own pages: the ledger has them as the device's."""
-    return max(0, (run.system_at("resident-blocks", time) or 0) - (run.system_at("custom-blocks", time) or 0))
+def _apart(run: Profile, time: int) -> int:
+    """What another process reads besides this one's share: CUDA's blocks in its pages, which the ledger has as the device's;
+    and a native recorder's memory, of which no address tells another process that it is the recorder's."""
+    blocks, custom, recorder_s = (
+        run.system_at(figure, time) or 0 for figure in ("resident-blocks", "custom-blocks", "resident-valgrind")
+    )
+    return max(0, blocks - custom) + (recorder_s if recorder(run) == "native" else 0)
 
 
 def _readings(members: Sequence[Process]) -> Iterator[Tuple[int, Dict[int, int]]]:
@@ -58,7 +62,7 @@ def _readings(members: Sequence[Process]) -> Iterator[Tuple[int, Dict[int, int]]
                         shares[index] = share
                     for number, other in others:
                         if other.begin <= at <= other.end:
-                            apart = _blocks_in_pages(other.profile, at - other.offset)
+                            apart = _apart(other.profile, at - other.offset)
                             shares.setdefault(number, max(0, share - apart))
         known = [each for each in local if any(each[0] in shares for shares in found.values())]
         whole = {
