@@ -55,9 +55,17 @@ static ULong bytes_in_s(const CudaCall *call)
     return argument_s(call);
 }
 
+static UWord element_bytes(const CudaCall *call)
+{
+    static const UChar bytes[] = {
+        [ACTION_OVERWRITE_D16] = 2,    [ACTION_OVERWRITE_2D_D16] = 2, [ACTION_OVERWRITE_D32] = 4,
+        [ACTION_OVERWRITE_2D_D32] = 4, [ACTION_OVERWRITE_2D] = 1,     [ACTION_OVERWRITE_3D] = 1};
+    return bytes[call->function->action];
+}
+
 static ULong bytes_of_elements(const CudaCall *call)
 {
-    return argument_s(call) * (call->function->action == ACTION_OVERWRITE_D16 ? 2 : 4);
+    return argument_s(call) * element_bytes(call);
 }
 
 // (pointer, pitch, width, height, …): a lower bound, since rows are padded
@@ -321,6 +329,21 @@ static void copy_2d(const CudaCall *call)
 static ULong bytes_of_2d(const CudaCall *call)
 {
     return call->words[4] * call->words[5];
+}
+
+// (to, pitch, value, width in elements, height, …); of 3D (to, pitch, rows of a layer, width, height, layers).
+static ULong bytes_of_filled_rows(const CudaCall *call)
+{
+    const UWord *w = call->words;
+    return bytes_of_elements(call) * w[4] * (call->function->action == ACTION_OVERWRITE_3D ? w[5] : 1);
+}
+
+static void overwrite_rows(const CudaCall *call)
+{
+    const UWord *w = call->words;
+    const UWord above = call->function->action == ACTION_OVERWRITE_3D ? (w[5] - 1) * w[2] : 0;
+    if (bytes_of_filled_rows(call))
+        copied(call, rows_of(w[0], w[1], 0, 0, bytes_of_elements(call), above + w[4]), DEVICE_TO_DEVICE);
 }
 
 // CUDA_MEMCPY2D of cuda.h, in words: the source's x, y, type, host, device, array and pitch; the same of the

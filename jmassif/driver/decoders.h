@@ -65,8 +65,6 @@ void jm_driver_unknown(const DriverCall *call, UInt command);
         row < end_ ? row : NULL;                                                                                       \
     })
 
-// ---- the decoders --------------------------------------------------------------------------------------------
-
 // /dev/nvmap, which allocates Tegra's memory, and its buffers.
 void jm_nvmap_opened(DriverFile *file);
 void jm_nvmap_before(ThreadId tid, DriverCall *call);

@@ -63,8 +63,6 @@ DriverFile *jm_driver_next_file(const DriverFile *file, FileType type)
     return next;
 }
 
-// ---- descriptors ---------------------------------------------------------------------------------------------
-
 DriverFile *jm_driver_fd(UWord fd)
 {
     Descriptor *d = jm_map_find(&descriptors, fd);

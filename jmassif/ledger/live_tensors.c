@@ -164,8 +164,6 @@ void jm_live_tensors_settle_all(void)
     settle(0);
 }
 
-// ---- roles observed on the program's objects -----------------------------------------------------------------
-
 ULong jm_live_tensors_n_created(void)
 {
     return n_created;

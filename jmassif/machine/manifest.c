@@ -281,8 +281,6 @@ void jm_manifest_object(const HChar *soname, const HChar *path)
     }
 }
 
-// ---- memory model ----------------------------------------------------------------------------------------------
-
 static Bool is_queried, is_discrete;
 
 Bool jm_memory_model_is_known(void)

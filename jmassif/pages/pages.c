@@ -25,8 +25,6 @@
 #include "pages/smaps.h"
 #include "trace/trace.h"
 
-// ---- samples -------------------------------------------------------------------------------------------------
-
 // Larger pieces are not measured by page: pagemap has eight bytes per page, and drivers reserve gigabytes.
 #define MOST_MEASURED ((ULong)1 << 30)
 

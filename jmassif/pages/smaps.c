@@ -8,8 +8,6 @@
 #include "base/text.h"
 #include "host/host.h"
 
-// ---- smaps ---------------------------------------------------------------------------------------------------
-
 static inline Int digit(HChar c)
 {
     return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
@@ -77,8 +75,6 @@ Bool jm_smaps_each(Int pid, void (*use)(const Vma *vma))
         use(&smaps.vma);
     return True;
 }
-
-// ---- check ---------------------------------------------------------------------------------------------------
 
 static ULong probe_resident;
 

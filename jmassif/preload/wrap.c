@@ -55,6 +55,9 @@ static void cover_twin(UWord result, const UWord *words);
 struct extent {
     UWord width, height, depth;
 };
+struct pitched {
+    UWord pointer, pitch, width, height;
+};
 struct bytes64 {
     UWord word[8];
 };
@@ -154,6 +157,8 @@ static UWord call_with_struct(OrigFn original, const UWord reg[6], const UWord *
 #define WORDS_HANDLE64_AT_1(n)  a0, h.word[0], a1
 #define PARAMS_ID128_AT_2(n)    UWord a0, UWord a1, struct bytes128 id, UWord a2, UWord a3
 #define WORDS_ID128_AT_2(n)     a0, a1, a2, a3
+#define PARAMS_PITCHED_AT_0(n)  struct pitched at, UWord a0, struct extent e, UWord a1
+#define WORDS_PITCHED_AT_0(n)   at.pointer, at.pitch, at.height, e.width, e.height, e.depth
 
 #if defined(__x86_64__)
 // A structure of more than 16 bytes by value goes to the stack, past the register arguments (System V ABI, 3.2.3).
@@ -169,12 +174,19 @@ static UWord call_with_struct(OrigFn original, const UWord reg[6], const UWord *
         const UWord reg[6] = {a0, a1, a2, a3};                                                                         \
         (r) = call_with_struct((f), reg, id.word, 16);                                                                 \
     } while (0)
+#define CALL_PITCHED_AT_0(n, r, f)                                                                                     \
+    do {                                                                                                               \
+        const UWord reg[6] = {a0, a1};                                                                                 \
+        const UWord both[8] = {at.pointer, at.pitch, at.width, at.height, e.width, e.height, e.depth};                 \
+        (r) = call_with_struct((f), reg, both, 8);                                                                     \
+    } while (0)
 #elif defined(__aarch64__)
 // A structure of more than 16 bytes by value is a pointer to a copy (AAPCS64, 6.8.2).
 #define CALL_EXTENT_AT_1(n, r, f)   CALL_FN_W_WW(r, f, a0, &e)
 #define CALL_EXTENT_AT_2(n, r, f)   CALL_FN_W_5W(r, f, a0, a1, &e, a2, a3)
 #define CALL_HANDLE64_AT_1(n, r, f) CALL_FN_W_WWW(r, f, a0, &h, a1)
 #define CALL_ID128_AT_2(n, r, f)    CALL_FN_W_5W(r, f, a0, a1, &id, a2, a3)
+#define CALL_PITCHED_AT_0(n, r, f)  CALL_FN_W_WWWW(r, f, &at, a0, &e, a1)
 #else
 #error "wrappers are written for x86-64 and AArch64"
 #endif

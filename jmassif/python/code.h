@@ -33,8 +33,6 @@ SizeT jm_python_end_of(const UShort *fields, UInt n);
 
 ULong jm_python_code_unreadable(void); // number of unreadable code objects so far
 
-// ---- str -----------------------------------------------------------------------------------------------------
-
 // Include/cpython/unicodeobject.h
 #define JM_STR_LENGTH 16
 #define JM_STR_STATE  32

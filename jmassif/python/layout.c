@@ -126,8 +126,6 @@ Bool jm_python_apply_debug_offsets(PythonLayout *layout, Addr runtime)
     return True;
 }
 
-// ---- lines ---------------------------------------------------------------------------------------------------
-
 // First lines and tables are untrusted; their sums fit into a Long.
 
 // Table of pairs (bytes of code, lines): Objects/lnotab_notes.txt of 3.6 to 3.9.

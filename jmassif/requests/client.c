@@ -26,8 +26,6 @@
 
 #define MAX_TEXT 4096
 
-// ---- monitor commands ----------------------------------------------------------------------
-
 void jm_client_monitor(const HChar *command)
 {
     if (*command == 's')
@@ -41,8 +39,6 @@ void jm_client_monitor(const HChar *command)
         jm_print(HOST_MONITOR, "jmassif monitor commands:\n  snapshot  take a snapshot now and flush the trace (%s)\n",
                  path);
 }
-
-// ---- requests ------------------------------------------------------------------------------------------------
 
 static const HChar *request_text(UWord address)
 {

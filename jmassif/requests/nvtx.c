@@ -16,8 +16,6 @@
 #define MAX_TEXT    1024
 #define MAX_DOMAINS 1024
 
-// ---- domains -------------------------------------------------------------------------------------------------
-
 static HChar *domain_names[MAX_DOMAINS + 1]; // by handle; 0 is the default domain, which has no name
 static UWord n_domains;
 
@@ -41,8 +39,6 @@ static const HChar *in_domain(UWord domain, const HChar *text)
     jm_format(whole, sizeof whole, "%s: %s", domain_names[domain], text);
     return whole;
 }
-
-// ---- events --------------------------------------------------------------------------------------------------
 
 // nvtxEventAttributes_t (nvToolsExt.h): the message's type is at 32 and the message at 40 in all versions.
 enum { MESSAGE_TYPE = 32, MESSAGE = 40 };

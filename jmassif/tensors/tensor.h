@@ -26,8 +26,6 @@ void jm_tensor_segment_ended(struct DeviceBlock *segment);
 
 void jm_tensor_write_counters(void);
 
-// ---- roles ---------------------------------------------------------------------------------------------------
-
 // Roles of tensors, observed on PyTorch's own objects: a parameter is registered with a module or given to an
 // optimizer, a gradient is a tensor's .grad, and optimizer state is held by an optimizer.
 //

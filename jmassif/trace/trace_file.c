@@ -48,8 +48,6 @@ static Bool is_parents_sink; // a character device such as /dev/null
 static Int parent_pid;
 static Int own_pid; // the native host also writes from a process that shares this one's memory
 
-// ---- the file ------------------------------------------------------------------------------------------------
-
 // Errors of a path or a full disk.
 static const struct {
     Int error;

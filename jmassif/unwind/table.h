@@ -37,8 +37,6 @@ typedef struct {
 // Fills `*row`. False if no table covers the address, or its entry has an unknown form.
 Bool jm_unwind_row(Addr ip, UnwindRow *row);
 
-// ---- rules ---------------------------------------------------------------------------------------------------
-
 // Saved registers of the caller, as byte offsets from the start of its frame: negative multiples of eight, or 0 if
 // still in the register.
 typedef struct {

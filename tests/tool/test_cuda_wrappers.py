@@ -35,10 +35,12 @@ CONVENTIONS = {
     "EXTENT_AT_2": ["word", "word", "extent", "word", "word"],
     "HANDLE64_AT_1": ["word", "handle", "word"],
     "ID128_AT_2": ["word", "word", "id", "word", "word"],
+    "PITCHED_AT_0": ["pitched", "word", "extent", "word"],
 }
 COMMON = """
 typedef unsigned long word;
 typedef struct { word w[3]; } extent;
+typedef struct { word w[4]; } pitched;
 typedef struct { word w[8]; } handle;
 typedef struct { word w[16]; } id;
 """
@@ -74,7 +76,7 @@ def value(position: int, word: int) -> int:
 
 
 def words_of(type_: str) -> int:
-    return {"word": 1, "extent": 3, "handle": 8, "id": 16}[type_]
+    return {"word": 1, "extent": 3, "pitched": 4, "handle": 8, "id": 16}[type_]
 
 
 def library_source(functions: List[Row]) -> str:

@@ -198,10 +198,12 @@ static UWord read_words(NativeCall *call, const NativeFunction *function)
         function->convention == EXTENT_AT_2 || function->convention == ID128_AT_2 ? 2 : 1; // the structure's place
 #if defined(__x86_64__)
     static const UChar words_on_stack[] = {
-        [EXTENT_AT_1] = 3, [EXTENT_AT_2] = 3, [HANDLE64_AT_1] = 8, [ID128_AT_2] = 16};
+        [EXTENT_AT_1] = 3, [EXTENT_AT_2] = 3, [HANDLE64_AT_1] = 8, [ID128_AT_2] = 16, [PITCHED_AT_0] = 7};
+    const UWord *pitched = by_value, *extent = by_value + 4;
     const UInt in_registers = 6, behind = at;
 #else
-    static const UChar words_on_stack[ID128_AT_2 + 1];
+    static const UChar words_on_stack[PITCHED_AT_0 + 1];
+    const UWord *pitched = (const UWord *)a[0], *extent = (const UWord *)a[2];
     const UInt in_registers = 8, behind = at + 1;
     if (function->convention != WORDS)
         by_value = (const UWord *)a[at];
@@ -223,6 +225,10 @@ static UWord read_words(NativeCall *call, const NativeFunction *function)
     case ID128_AT_2:
         memcpy(w, a, 2 * sizeof *w);
         memcpy(w + 2, a + behind, 2 * sizeof *w);
+        break;
+    case PITCHED_AT_0:
+        w[0] = pitched[0], w[1] = pitched[1], w[2] = pitched[3];
+        memcpy(w + 3, extent, 3 * sizeof *w);
         break;
     }
     return words_on_stack[function->convention];

@@ -13,7 +13,7 @@
 enum { ROW_ENTRY_POINT = JM_N_ROWS, ROW_ENTRY_POINT_BY_VERSION, NATIVE_N_ROWS };
 
 // Ways of passing arguments, see preload/cuda_api.def. STRUCTURE is that of dl_open_worker, for which dlopen is hooked.
-typedef enum { WORDS, STRUCTURE, EXTENT_AT_1, EXTENT_AT_2, HANDLE64_AT_1, ID128_AT_2 } Convention;
+typedef enum { WORDS, STRUCTURE, EXTENT_AT_1, EXTENT_AT_2, HANDLE64_AT_1, ID128_AT_2, PITCHED_AT_0 } Convention;
 
 typedef struct {
     const HChar *name, *soname; // a glob of sonames

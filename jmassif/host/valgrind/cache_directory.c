@@ -45,8 +45,6 @@ Int jm_cache_open(Int directory, const HChar *path, Int flags)
     return -EACCES;
 }
 
-// ---- the directory -------------------------------------------------------------------------------------------
-
 static Long make_directory(const HChar *path)
 {
     return jm_kernel_call(__NR_mkdirat, AT_FDCWD, (UWord)path, 0700, 0, 0);
@@ -97,8 +95,6 @@ Int jm_cache_directory(void)
     has_tried = True;
     return directory;
 }
-
-// ---- its files -----------------------------------------------------------------------------------------------
 
 Bool jm_cache_remove(Int directory, const HChar *name)
 {

@@ -51,8 +51,6 @@ void jm_translation_keep_little(void)
     }
 }
 
-// ---- counting ------------------------------------------------------------------------------------------------
-
 // Emit jm_clock_instructions += n inline: a load, an add and a store before each exit of the superblock.
 static void add_count(IRSB *out, UInt n)
 {

@@ -175,3 +175,54 @@ DRIVER_API(cuMemsetD32Async, 3020, (CUdeviceptr to, unsigned int value, size_t n
     TRY(stream_check(stream));
     return do_cuMemsetD32_v2(to, value, n);
 }
+
+static CUresult fill_rows(CUdeviceptr to, size_t pitch, const void *value, size_t size, size_t width, size_t height)
+{
+    if (height > 1 && pitch < width * size)
+        return CUDA_ERROR_INVALID_VALUE;
+    for (size_t row = 0; row < height; row++)
+        TRY(fill_with(to + row * pitch, value, size, width));
+    return CUDA_SUCCESS;
+}
+
+DRIVER_API(cuMemsetD2D8_v2, 3020, (CUdeviceptr to, size_t pitch, unsigned char value, size_t width, size_t height),
+           (to, pitch, value, width, height))
+{
+    return fill_rows(to, pitch, &value, sizeof value, width, height);
+}
+
+DRIVER_API(cuMemsetD2D8Async, 3020,
+           (CUdeviceptr to, size_t pitch, unsigned char value, size_t width, size_t height, CUstream stream),
+           (to, pitch, value, width, height, stream))
+{
+    TRY(stream_check(stream));
+    return fill_rows(to, pitch, &value, sizeof value, width, height);
+}
+
+DRIVER_API(cuMemsetD2D16_v2, 3020, (CUdeviceptr to, size_t pitch, unsigned short value, size_t width, size_t height),
+           (to, pitch, value, width, height))
+{
+    return fill_rows(to, pitch, &value, sizeof value, width, height);
+}
+
+DRIVER_API(cuMemsetD2D16Async, 3020,
+           (CUdeviceptr to, size_t pitch, unsigned short value, size_t width, size_t height, CUstream stream),
+           (to, pitch, value, width, height, stream))
+{
+    TRY(stream_check(stream));
+    return fill_rows(to, pitch, &value, sizeof value, width, height);
+}
+
+DRIVER_API(cuMemsetD2D32_v2, 3020, (CUdeviceptr to, size_t pitch, unsigned int value, size_t width, size_t height),
+           (to, pitch, value, width, height))
+{
+    return fill_rows(to, pitch, &value, sizeof value, width, height);
+}
+
+DRIVER_API(cuMemsetD2D32Async, 3020,
+           (CUdeviceptr to, size_t pitch, unsigned int value, size_t width, size_t height, CUstream stream),
+           (to, pitch, value, width, height, stream))
+{
+    TRY(stream_check(stream));
+    return fill_rows(to, pitch, &value, sizeof value, width, height);
+}

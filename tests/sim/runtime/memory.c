@@ -397,3 +397,31 @@ RUNTIME_API cudaError_t cudaMemset(void *to, int value, size_t bytes)
 {
     ENTER_AND_CALL(driver.cuMemsetD8_v2((uintptr_t)to, (unsigned char)value, bytes));
 }
+
+RUNTIME_API cudaError_t cudaMemset2D(void *to, size_t pitch, int value, size_t width, size_t height)
+{
+    ENTER_AND_CALL(driver.cuMemsetD2D8_v2((uintptr_t)to, pitch, (unsigned char)value, width, height));
+}
+
+RUNTIME_API cudaError_t cudaMemset3D(struct cudaPitchedPtr to, int value, struct cudaExtent extent)
+{
+    cudaError_t error = CUDA_SUCCESS;
+    for (size_t layer = 0; layer < extent.depth && error == CUDA_SUCCESS; layer++)
+        error =
+            cudaMemset2D((char *)to.ptr + layer * to.pitch * to.ysize, to.pitch, value, extent.width, extent.height);
+    return error;
+}
+
+RUNTIME_API cudaError_t cudaMemset2DAsync(void *to, size_t pitch, int value, size_t width, size_t height,
+                                          cudaStream_t stream)
+{
+    (void)stream;
+    return cudaMemset2D(to, pitch, value, width, height);
+}
+
+RUNTIME_API cudaError_t cudaMemset3DAsync(struct cudaPitchedPtr to, int value, struct cudaExtent extent,
+                                          cudaStream_t stream)
+{
+    (void)stream;
+    return cudaMemset3D(to, value, extent);
+}

@@ -70,6 +70,7 @@
     X(cuMemcpyDtoH_v2)                                                                                                 \
     X(cuMemcpyDtoD_v2)                                                                                                 \
     X(cuMemsetD8_v2)                                                                                                   \
+    X(cuMemsetD2D8_v2)                                                                                                 \
     X(cuPointerGetAttribute)                                                                                           \
     X(cuModuleLoadData)                                                                                                \
     X(cuDeviceGetPCIBusId)                                                                                             \
