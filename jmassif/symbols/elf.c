@@ -218,8 +218,7 @@ static const Int *find_entry(const UnwindTable *t, Addr ip)
     return low ? &entries[2 * (low - 1)] : NULL;
 }
 
-// The address in that pair: 0 the function's, 1 its unwind entry's. 0 if there is no pair.
-static Addr address_in_entry(Addr ip, UInt which)
+Addr jm_find_unwind_entry(Addr ip, UnwindAddress which)
 {
     const UnwindTable *t = unwind_table_of(ip);
     const Int *entry = t ? find_entry(t, ip) : NULL;
@@ -229,17 +228,7 @@ static Addr address_in_entry(Addr ip, UInt which)
     return t->table + entry[which];
 }
 
-Addr jm_find_function_start(Addr ip)
-{
-    return address_in_entry(ip, 0);
-}
-
 Bool jm_has_unwind_table(Addr inside)
 {
     return unwind_table_of(inside) != NULL;
-}
-
-Addr jm_find_unwind_entry(Addr ip)
-{
-    return address_in_entry(ip, 1);
 }

@@ -127,7 +127,7 @@ static FrameId intern_frame(HChar type, const HostFrame *named, const HChar *obj
     fresh->object = jm_trace_path_string(object);
     fresh->file = jm_trace_path_string(file);
     fresh->line = line;
-    fresh->start = function ? 0 : jm_find_function_start(ip);
+    fresh->start = function ? 0 : jm_find_unwind_entry(ip, UNWIND_FUNCTION);
     if (!function && !fresh->start)
         fresh->start = ip;
     fresh->type = type;

@@ -288,7 +288,7 @@ static Bool run(RowMachine *m, DwarfReader r, Addr ip)
 Bool jm_unwind_row(Addr ip, UnwindRow *row)
 {
     DwarfReader r;
-    Addr entry = jm_find_unwind_entry(ip);
+    Addr entry = jm_find_unwind_entry(ip, UNWIND_DESCRIPTION);
     Common common;
     if (!entry || !open_entry(entry, &r))
         return False;

@@ -74,7 +74,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n)
     for (UInt i = 0; i < N_PLACES; i++) {
         // Functions of the table, as mutations have left it, and any other place.
         Addr ip = some_address();
-        Addr start = jm_find_function_start(ip);
+        Addr start = jm_find_unwind_entry(ip, UNWIND_FUNCTION);
         UnwindRow row;
         jm_unwind_row(start ? start + shim_number() % 32 : ip, &row);
         jm_unwind_rule(start ? start : ip);
