@@ -17,16 +17,8 @@
 #include "ledger/live_tensors.h"
 #include "trace/trace.h"
 
-// A mapping of cuMemCreate'd memory.
-typedef struct {
-    Addr address;
-    ULong bytes;
-    UWord handle;
-} VmmMapping;
-
 #define TABLE JM_MAP("jm.device_blocks")
 static Map tables[N_SPACES] = {TABLE, TABLE, TABLE, TABLE};
-static Array mappings = JM_ARRAY("jm.mappings", VmmMapping);
 static ULong n_stale;
 
 DeviceBlock *jm_device_block_find(Space space, UWord key)
@@ -36,7 +28,7 @@ DeviceBlock *jm_device_block_find(Space space, UWord key)
 
 // ---- blocks by address ---------------------------------------------------------------------------------------
 
-// Address range of a pointer block or a mapping.
+// Address range of a pointer block or a mapping of cuMemCreate'd memory.
 typedef struct {
     Addr start, end;
     DeviceBlock *block;
@@ -78,15 +70,22 @@ static void add_range(Addr start, ULong bytes, DeviceBlock *block)
     jm_array_insert(&ranges, i, &(BlockRange){start, start + bytes, block});
 }
 
-static void remove_range(Addr start, const DeviceBlock *block)
+static void remove_range_at(Word i)
 {
-    for (Word i = range_behind(start); i-- > 0 && range_at(i)->start == start;) {
-        if (range_at(i)->block != block)
-            continue;
-        jm_hooks.range_ended(start, range_at(i)->end - start);
-        jm_array_remove(&ranges, i);
-        return;
-    }
+    const BlockRange r = *range_at(i);
+    jm_hooks.range_ended(r.start, r.end - r.start);
+    jm_array_remove(&ranges, i);
+    if (r.block->space == SPACE_VMM)
+        jm_trace_unmapped(jm_clock_now(), r.start, r.end - r.start);
+}
+
+static void remove_range(const DeviceBlock *block)
+{
+    Word i = range_behind(block->key) - 1;
+    while (i >= 0 && range_at(i)->start == block->key && range_at(i)->block != block)
+        i--;
+    if (i >= 0 && range_at(i)->start == block->key)
+        remove_range_at(i);
 }
 
 DeviceBlock *jm_device_block_around(Addr address, Addr *end)
@@ -268,16 +267,11 @@ void jm_device_block_close(ThreadId tid, DeviceBlock *b)
     jm_map_remove(&tables[b->space], b->key);
     jm_scope_mark(tid, SCOPE_FREED);
     if (b->space == SPACE_POINTER)
-        remove_range(b->key, b);
+        remove_range(b);
     // Memory that ends while mapped (fork): no address leads to it any more.
-    for (Word i = jm_array_n(&mappings) - 1; b->n_mappings && i >= 0; i--) {
-        VmmMapping m = *(VmmMapping *)jm_array_at(&mappings, i);
-        if (m.handle != b->key)
-            continue;
-        jm_array_remove(&mappings, i);
-        remove_range(m.address, b);
-        jm_trace_unmapped(jm_clock_now(), m.address, m.bytes);
-    }
+    for (Word i = jm_array_n(&ranges) - 1; b->n_mappings && i >= 0; i--)
+        if (range_at(i)->block == b)
+            remove_range_at(i);
     if (b->carved)
         jm_hooks.segment_ended(b);
     if (is_cached(b))
@@ -303,7 +297,7 @@ void jm_device_block_grow(ThreadId tid, DeviceBlock *block, ULong bytes)
     if (is_cached(block))
         cached_bytes += more;
     if (block->space == SPACE_POINTER) {
-        remove_range(block->key, block);
+        remove_range(block);
         add_range(block->key, bytes, block);
     }
     block->bytes = bytes;
@@ -337,7 +331,6 @@ void jm_device_map(ThreadId tid, Addr address, ULong bytes, UWord handle)
     DeviceBlock *b = jm_device_block_find(SPACE_VMM, handle);
     if (!b)
         return;
-    jm_array_add(&mappings, &(VmmMapping){address, bytes, handle});
     b->n_mappings++;
     add_range(address, bytes, b);
     jm_trace_mapped(jm_clock_now(), address, bytes, b->key);
@@ -347,18 +340,13 @@ void jm_device_map(ThreadId tid, Addr address, ULong bytes, UWord handle)
 
 void jm_device_unmap(ThreadId tid, Addr address, ULong bytes)
 {
-    for (Word i = jm_array_n(&mappings) - 1; i >= 0; i--) {
-        VmmMapping m = *(VmmMapping *)jm_array_at(&mappings, i);
-        if (m.address < address || m.address + m.bytes > address + bytes)
+    for (Word i = range_behind(address + bytes - 1) - 1; i >= 0 && range_at(i)->start >= address; i--) {
+        DeviceBlock *b = range_at(i)->block;
+        if (b->space != SPACE_VMM || range_at(i)->end > address + bytes)
             continue;
-        jm_array_remove(&mappings, i);
-        jm_trace_unmapped(jm_clock_now(), m.address, m.bytes);
-        DeviceBlock *b = jm_device_block_find(SPACE_VMM, m.handle);
-        if (b) {
-            remove_range(m.address, b);
-            b->n_mappings--;
-            jm_device_block_release_if_unused(tid, b);
-        }
+        remove_range_at(i);
+        b->n_mappings--;
+        jm_device_block_release_if_unused(tid, b);
     }
 }
 
@@ -380,8 +368,8 @@ void jm_device_tell_reserves(UInt event)
     }
     for (DeviceBlock *b = NULL; (b = jm_map_next(&tables[SPACE_VMM], b));)
         bytes[2] += b->kind == KIND_VMM ? b->bytes : 0;
-    for (Word i = 0; i < jm_array_n(&mappings); i++)
-        bytes[3] += ((VmmMapping *)jm_array_at(&mappings, i))->bytes;
+    for (Word i = 0; i < jm_array_n(&ranges); i++)
+        bytes[3] += range_at(i)->block->space == SPACE_VMM ? range_at(i)->end - range_at(i)->start : 0;
     for (UInt i = 0; i < 4; i++)
         if (bytes[i])
             jm_trace_exhaustion_figure(event, names[i], bytes[i]);
