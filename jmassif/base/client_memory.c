@@ -61,8 +61,6 @@ Bool jm_read_string(Addr address, HChar *to, SizeT size)
     return True;
 }
 
-// ---- copies --------------------------------------------------------------------------------------------------
-
 #define COPY_BYTES 4096 // divides every size of pages
 #define N_COPIES   256
 
@@ -109,8 +107,6 @@ Bool jm_read_copied(Addr address, void *to, SizeT bytes)
         memcpy(to, copy + offset, here);
     return copy != NULL;
 }
-
-// ---- pagemap -------------------------------------------------------------------------------------------------
 
 // Static, since memory may be short; one reader at a time.
 static ULong entries[4096];

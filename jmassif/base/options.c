@@ -42,8 +42,6 @@ void jm_options_init(void)
     jm_options.ignore_fns = jm_array_new("jm.options", sizeof(HChar *));
 }
 
-// ---- values --------------------------------------------------------------------------------------------------
-
 typedef enum { IS_YES_NO, IS_NUMBER, IS_BYTES, IS_TEXT, IS_NAME, IS_CHOICE } OptionType;
 
 typedef struct {
@@ -181,8 +179,6 @@ Bool jm_options_process(const HChar *arg)
         set_option(option, arg, strchr(arg, '=') + 1);
     return option != NULL;
 }
-
-// ---- the usage text ------------------------------------------------------------------------------------------
 
 void jm_options_print_usage(void)
 {

@@ -54,8 +54,6 @@ HChar *jm_text_word(HChar *text, const HChar *separators, HChar **rest)
     return *word ? word : NULL;
 }
 
-// ---- formats -------------------------------------------------------------------------------------------------
-
 typedef struct {
     HChar *to;
     SizeT size, n; // n: written, or cut off
@@ -136,8 +134,6 @@ void jm_print(HostOutput kind, const HChar *format, ...)
     va_end(arguments);
     host_print(kind, text);
 }
-
-// ---- files ---------------------------------------------------------------------------------------------------
 
 HChar *jm_text_read_file(const HChar *path, SizeT max_bytes)
 {

@@ -17,6 +17,7 @@
 #include "base/kernel.h"
 #include "base/libc.h"
 #include "base/map.h"
+#include "base/ranges.h"
 #include "base/table.h"
 #include "calls/scope.h"
 #include "device/blocks.h"
@@ -32,7 +33,7 @@
 
 // Limits of the tables: together below 1 MB.
 #define MOST_PAIRS      2048
-#define MOST_BLOCKS     16384
+#define MOST_BLOCKS     8192
 #define MOST_REGISTERED 1024
 #define MOST_STACKS     2048
 
@@ -40,9 +41,8 @@
 #define N_SAMPLES    16
 #define SAMPLE_BYTES 32
 
-typedef struct Pair {
-    Addr to, to_end; // pairs do not overlap there
-    Addr from, from_end;
+typedef struct {
+    Range to, from; // of no two pairs overlaps `to`
     ULong bytes;
     ULong begin, unchanged_at; // in time units
     UShort sums[N_SAMPLES];
@@ -51,49 +51,43 @@ typedef struct Pair {
     UInt id;                        // in the trace; 0: not written
 } Pair;
 
-// Small, as entries move when another begins or ends, and all are searched when memory ends.
-typedef struct {
-    Addr to; // first: they are sorted by it
-    Addr from, from_end;
-    Pair *pair;
-} Place;
-
-static Array pairs = JM_ARRAY("jm.copies", Place);
-static UInt n_ids;
+static Ranges by_device, by_host;
+static UInt n_pairs, n_ids;
 static ULong n_left_out, bytes_left_out;
 
-static Place *place_at(Word i)
+static Pair *pair_from(Range *from)
 {
-    return jm_array_at(&pairs, i);
+    return (Pair *)((UChar *)from - __builtin_offsetof(Pair, from));
 }
 
-static Pair *pair_at(Word i)
+// In no order; NULL begins, and ends.
+static Pair *next_pair(const Pair *p)
 {
-    return place_at(i)->pair;
+    return jm_ranges_next(&by_device, p ? &p->to : NULL);
 }
 
 // ---- large heap blocks ---------------------------------------------------------------------------------------
 
 // The heap's own table finds a block by its start only, and a source often lies inside one. Kept from the first copy
 // on.
-typedef struct {
-    Addr start, end;
-} LargeBlock;
-
-static Array blocks = JM_ARRAY("jm.copies", LargeBlock);
+static Ranges blocks;
+static UInt n_blocks;
 static Bool has_copies;
 
-static LargeBlock *block_around(Addr address)
+static Range *block_around(Addr address)
 {
-    Word i = jm_array_behind(&blocks, 0, address);
-    LargeBlock *block = i ? jm_array_at(&blocks, i - 1) : NULL;
-    return block && address < block->end ? block : NULL;
+    return jm_ranges_find(&blocks, address, address + 1);
 }
 
 void jm_copies_block(Addr start, ULong bytes)
 {
-    if (has_copies && jm_array_n(&blocks) < MOST_BLOCKS && !block_around(start))
-        jm_array_insert(&blocks, jm_array_behind(&blocks, 0, start), &(LargeBlock){start, start + bytes});
+    if (!has_copies || n_blocks == MOST_BLOCKS || block_around(start))
+        return;
+    Range *block = host_alloc_zeroed("jm.copies", 1, sizeof *block);
+    block->start = start;
+    block->end = start + bytes;
+    jm_ranges_add(&blocks, block);
+    n_blocks++;
 }
 
 // ---- samples -------------------------------------------------------------------------------------------------
@@ -101,8 +95,8 @@ void jm_copies_block(Addr start, ULong bytes)
 // A changing distance, so that no column of a matrix takes all samples.
 static Addr sample_at(const Pair *p, UInt i)
 {
-    ULong distance = (p->from_end - p->from - SAMPLE_BYTES) / N_SAMPLES;
-    return p->from + i * distance + jm_hash(i + 1) % distance;
+    ULong distance = (p->from.end - p->from.start - SAMPLE_BYTES) / N_SAMPLES;
+    return p->from.start + i * distance + jm_hash(i + 1) % distance;
 }
 
 static UShort sum_of(const void *sample)
@@ -127,8 +121,8 @@ static Bool take_samples(Pair *p)
     Samples bytes;
     struct iovec from[N_SAMPLES];
     Block heap;
-    const LargeBlock *block = block_around(p->from);
-    const Bool is_heap = block && p->from_end <= block->end && jm_blocks_find(block->start, &heap) && !heap.is_custom;
+    const Range *block = block_around(p->from.start);
+    const Bool is_heap = block && p->from.end <= block->end && jm_blocks_find(block->start, &heap) && !heap.is_custom;
     for (UInt i = 0; i < N_SAMPLES; i++)
         from[i] = (struct iovec){(void *)sample_at(p, i), SAMPLE_BYTES};
     if (!is_heap && !read_samples(from, N_SAMPLES, bytes))
@@ -184,7 +178,8 @@ static void write_pair(Pair *p)
 {
     if (!p->id)
         p->id = ++n_ids;
-    jm_trace_copy(p->id, p->begin, p->host, p->device, p->copied_by, p->pinned_by, p->bytes, p->from, p->to);
+    jm_trace_copy(p->id, p->begin, p->host, p->device, p->copied_by, p->pinned_by, p->bytes, p->from.start,
+                  p->to.start);
 }
 
 static Bool had_a_peak(const Pair *p, ULong until)
@@ -198,9 +193,16 @@ static Bool had_a_peak(const Pair *p, ULong until)
     return False;
 }
 
-static void end_pair(Word i, Bool is_compared)
+static void drop(Pair *p)
 {
-    Pair *p = pair_at(i);
+    jm_ranges_remove(&by_device, &p->to);
+    jm_ranges_remove(&by_host, &p->from);
+    host_free(p);
+    n_pairs--;
+}
+
+static void end_pair(Pair *p, Bool is_compared)
+{
     ULong now = jm_clock_now();
     if (is_compared && (p->id || had_a_peak(p, now)) && is_unchanged(p, -1))
         p->unchanged_at = now;
@@ -208,55 +210,48 @@ static void end_pair(Word i, Bool is_compared)
         write_pair(p);
     if (p->id)
         jm_trace_copy_end(p->id, p->unchanged_at);
-    host_free(p);
-    jm_array_remove(&pairs, i);
-}
-
-// The first pair with device memory there or behind it.
-static Word first_at_device(Addr start)
-{
-    Word i = jm_array_behind(&pairs, 0, start);
-    return i > 0 && pair_at(i - 1)->to_end > start ? i - 1 : i;
+    drop(p);
 }
 
 // Returns whether there was any.
-static Bool end_at_device(Addr start, Addr end, Bool is_compared)
+static Bool end_at_device(const Range *to)
 {
-    Word n = jm_array_n(&pairs);
-    for (Word i = first_at_device(start); i < jm_array_n(&pairs) && pair_at(i)->to < end;)
-        end_pair(i, is_compared);
-    return jm_array_n(&pairs) < n;
+    Bool is_any = False;
+    for (Pair *p; (p = jm_ranges_find(&by_device, to->start, to->end)); is_any = True)
+        end_pair(p, True);
+    return is_any;
 }
 
 void jm_copies_ended(Addr start, ULong bytes)
 {
     if (!has_copies)
         return;
-    const Word first = jm_array_behind(&blocks, 0, start - 1);
-    while (first < jm_array_n(&blocks) && ((LargeBlock *)jm_array_at(&blocks, first))->start < start + bytes)
-        jm_array_remove(&blocks, first);
-    end_at_device(start, start + bytes, True);
-    for (Word i = jm_array_n(&pairs) - 1; i >= 0; i--)
-        if (place_at(i)->from < start + bytes && start < place_at(i)->from_end)
-            end_pair(i, True);
+    for (Range *block; (block = jm_ranges_find(&blocks, start, start + bytes)) && block->start >= start;) {
+        jm_ranges_remove(&blocks, block);
+        host_free(block);
+        n_blocks--;
+    }
+    end_at_device(&(Range){.start = start, .end = start + bytes});
+    for (Range *from; (from = jm_ranges_find(&by_host, start, start + bytes));)
+        end_pair(pair_from(from), True);
 }
 
 // The largest stay. Returns false if there is no room for so many bytes.
 static Bool make_room(ULong bytes)
 {
     static ULong least; // none is smaller
-    if (jm_array_n(&pairs) < MOST_PAIRS) {
+    if (n_pairs < MOST_PAIRS) {
         least = 0;
         return True;
     }
-    Word smallest = 0;
-    for (Word i = 1; bytes > least && i < jm_array_n(&pairs); i++)
-        if (pair_at(i)->bytes < pair_at(smallest)->bytes)
-            smallest = i;
+    Pair *smallest = next_pair(NULL);
+    for (Pair *p = smallest; bytes > least && (p = next_pair(p));)
+        if (p->bytes < smallest->bytes)
+            smallest = p;
     if (bytes > least)
-        least = pair_at(smallest)->bytes;
+        least = smallest->bytes;
     n_left_out++;
-    bytes_left_out += bytes > least ? least : bytes;
+    bytes_left_out += jm_smaller(bytes, least);
     if (bytes <= least)
         return False;
     end_pair(smallest, False);
@@ -270,7 +265,7 @@ static AccountId host_account(Addr from)
 {
     Addr end;
     Block heap;
-    const LargeBlock *large = block_around(from);
+    const Range *large = block_around(from);
     if (large)
         return jm_blocks_find(large->start, &heap) ? heap.account : 0;
     const DeviceBlock *block = jm_device_block_around(from, &end);
@@ -305,9 +300,8 @@ void jm_copies_registered(ThreadId tid, Addr start, ULong bytes)
     }
     if (bytes && jm_array_n(&registered) < MOST_REGISTERED)
         jm_array_add(&registered, &r);
-    for (Word i = 0; i < jm_array_n(&pairs); i++) {
-        Pair *p = pair_at(i);
-        if (p->from < r.start || p->from_end > r.end || (!bytes && had_a_peak(p, jm_clock_now())))
+    for (Pair *p = NULL; (p = next_pair(p));) {
+        if (p->from.start < r.start || p->from.end > r.end || (!bytes && had_a_peak(p, jm_clock_now())))
             continue;
         p->pinned_by = r.by;
         if (p->id)
@@ -319,7 +313,7 @@ static AccountId pinned_by(const Pair *p)
 {
     for (Word i = 0; i < jm_array_n(&registered); i++) {
         const Registered *r = jm_array_at(&registered, i);
-        if (r->start <= p->from && p->from_end <= r->end)
+        if (r->start <= p->from.start && p->from.end <= r->end)
             return r->by;
     }
     return 0;
@@ -357,9 +351,8 @@ static void count_copy(AccountId by, ULong bytes)
 // The same bytes are copied to where they are: the pair goes on.
 static Bool is_copied_again(const Pair *p)
 {
-    Word i = first_at_device(p->to);
-    Pair *known = i < jm_array_n(&pairs) ? pair_at(i) : NULL;
-    if (!known || known->to != p->to || known->from != p->from || known->bytes != p->bytes ||
+    Pair *known = jm_ranges_find(&by_device, p->to.start, p->to.end);
+    if (!known || known->to.start != p->to.start || known->from.start != p->from.start || known->bytes != p->bytes ||
         memcmp(known->sums, p->sums, sizeof p->sums) != 0)
         return False;
     known->unchanged_at = p->begin;
@@ -368,39 +361,42 @@ static Bool is_copied_again(const Pair *p)
 
 void jm_copies_copied(ThreadId tid, const CopiedBytes *c)
 {
-    Pair p = {.to = c->to, .to_end = c->to + c->to_span, .from = c->from, .from_end = c->from + c->from_span};
+    Pair p = {.to = {.start = c->to, .end = c->to + c->to_span},
+              .from = {.start = c->from, .end = c->from + c->from_span},
+              .bytes = c->bytes};
     if (!c->from || c->bytes < JM_LEAST_COPY || c->from_span < c->bytes || c->to_span < c->bytes ||
         c->from_span >= JM_ADDRESS_SPACE || c->to_span >= JM_ADDRESS_SPACE) {
-        end_at_device(p.to, p.to_end, True);
+        end_at_device(&p.to);
         return;
     }
     if (!has_copies) {
         has_copies = True;
         jm_blocks_each(False, JM_LEAST_COPY, jm_copies_block);
     }
-    p.host = host_account(p.from);
-    p.device = device_account(p.to);
-    p.bytes = c->bytes;
+    p.host = host_account(p.from.start);
+    p.device = device_account(p.to.start);
     Bool is_pair = p.host && p.device;
     if (is_pair || !c->is_of_unknown_side) {
         p.copied_by = jm_account(jm_scope_node(tid), KIND_DEVICE);
-        count_copy(p.copied_by, p.bytes);
+        count_copy(p.copied_by, c->bytes);
     }
     is_pair = is_pair && take_samples(&p);
     p.begin = p.unchanged_at = jm_clock_now();
     if (is_pair && is_copied_again(&p))
         return;
-    Bool is_first = !end_at_device(p.to, p.to_end, True);
-    if (!is_pair || !make_room(p.bytes))
+    Bool is_first = !end_at_device(&p.to);
+    if (!is_pair || !make_room(c->bytes))
         return;
     if (is_first && jm_ledger_peak_is_now(PEAK_TOTAL)) {
         ULong host, device;
         jm_ledger_peak(PEAK_TOTAL, &p.begin, &host, &device); // the copy's memory is what raised it
     }
     p.pinned_by = pinned_by(&p);
-    Place place = {p.to, p.from, p.from_end, host_alloc_zeroed("jm.copies", 1, sizeof p)};
-    *place.pair = p;
-    jm_array_insert(&pairs, jm_array_behind(&pairs, 0, p.to), &place);
+    Pair *added = host_alloc_zeroed("jm.copies", 1, sizeof p);
+    *added = p;
+    jm_ranges_add(&by_device, &added->to);
+    jm_ranges_add(&by_host, &added->from);
+    n_pairs++;
 }
 
 // ---- snapshots -----------------------------------------------------------------------------------------------
@@ -413,22 +409,22 @@ void jm_copies_verify(Bool in_full)
 {
     static ULong next_ms;
     ULong now_ms = jm_clock_ms();
-    if (!jm_array_n(&pairs) || (!in_full && now_ms < next_ms))
+    if (!n_pairs || (!in_full && now_ms < next_ms))
         return;
-    next_ms = now_ms + MS_BETWEEN + jm_array_n(&pairs) * MS_A_PAIR;
+    next_ms = now_ms + MS_BETWEEN + n_pairs * MS_A_PAIR;
     Int pagemap = jm_pagemap_open();
     ULong now = jm_clock_now();
-    for (Word i = jm_array_n(&pairs) - 1; i >= 0; i--) {
-        Pair *p = pair_at(i);
+    for (Pair *p = next_pair(NULL), *next; p; p = next) {
+        next = next_pair(p);
         if (is_unchanged(p, pagemap))
             p->unchanged_at = now;
         else
-            end_pair(i, False);
+            end_pair(p, False);
     }
     jm_close(pagemap);
-    for (Word i = 0; i < jm_array_n(&pairs); i++)
-        if (!pair_at(i)->id)
-            write_pair(pair_at(i));
+    for (Pair *p = NULL; (p = next_pair(p));)
+        if (!p->id)
+            write_pair(p);
     jm_trace_copy_end(0, now);
 }
 
@@ -446,9 +442,8 @@ void jm_copies_write(void)
 // Device memory is not inherited.
 void jm_copies_after_fork_in_child(void)
 {
-    for (Word i = 0; i < jm_array_n(&pairs); i++)
-        host_free(pair_at(i));
-    jm_array_clear(&pairs);
+    for (Pair *p; (p = next_pair(NULL));)
+        drop(p);
     jm_array_clear(&registered);
     n_left_out = bytes_left_out = 0;
     for (CopySum *s = NULL; (s = jm_map_next(&sums, s));)

@@ -67,8 +67,6 @@ void jm_query_begin(const CudaCall *call)
     call->queries->n = 0;
 }
 
-// ---- queries -------------------------------------------------------------------------------------------------
-
 typedef struct {
     Addr code;
     const HChar *name;
@@ -186,8 +184,6 @@ void jm_query_room(const CudaCall *call)
     if (!call->queries->n)
         ask(call->tid, call->queries, ASK_FREE_NOW, 0);
 }
-
-// ---- answers -------------------------------------------------------------------------------------------------
 
 static void use_answer(ThreadId tid, struct jm_queries *queries)
 {

@@ -58,8 +58,6 @@ RegionName jm_region_name(const HChar *text)
     return id;
 }
 
-// ---- selection of regions ------------------------------------------------------------------------------------
-
 static Bool is_next_told(const Name *name)
 {
     ULong step = 1;
@@ -67,8 +65,6 @@ static Bool is_next_told(const Name *name)
         step *= 2;
     return name->n_begun % step == 0;
 }
-
-// ---- open regions per thread ---------------------------------------------------------------------------------
 
 static void thread_ended(ThreadId tid, void *record, ThreadEnd how);
 

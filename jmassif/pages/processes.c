@@ -30,8 +30,6 @@ static UInt n_others;
 static enum { UNKNOWN, ALONE, HAS_OTHERS } relatives;
 static Int own_id, parent_id; // a native recorder also samples from a process beside the program
 
-// ---- share of one process ------------------------------------------------------------------------------------
-
 // The main stack lies above the core's memory, and ends at the same address in all processes.
 #define LONGEST_STACK ((Addr)1 << 30)
 
@@ -54,8 +52,6 @@ static void add_mapping(const Vma *vma)
     if (vma->shared && is_programs(vma))
         share += vma->shared;
 }
-
-// ---- finding processes ---------------------------------------------------------------------------------------
 
 static void add_process(const HChar *name)
 {
@@ -81,8 +77,6 @@ static void find_all(void)
         }
     jm_close(opened);
 }
-
-// ---- timing --------------------------------------------------------------------------------------------------
 
 #define MIN_INTERVAL_MS 100
 // After a reading, pause for COST_DIVISOR times its cost; if due, a 16th of the run at most.

@@ -26,8 +26,6 @@ static void *or_no_memory(UWord address)
     return (void *)address;
 }
 
-// ---- the C library's -----------------------------------------------------------------------------------------
-
 #define CALLOC(soname)                                                                                                 \
     void *REPLACED(10071, soname, calloc)(UWord n, UWord each);                                                        \
     void *REPLACED(10071, soname, calloc)(UWord n, UWord each)                                                         \
@@ -65,8 +63,6 @@ PVALLOC(PVALLOC_TAG, libcZdsoZa)
     CALLOC(soname)
 ALL_SAME(NONE)
 ALL_SAME(libcZdmuslZa)
-
-// ---- new -----------------------------------------------------------------------------------------------------
 
 // Without memory, call the library's own function, which runs the new handler and throws. The failure is not recorded
 // here: the library calls malloc, which is recorded, and fails again unless the handler has freed memory.

@@ -12,8 +12,6 @@
 
 typedef unsigned long UWord;
 
-// ---- the calls -----------------------------------------------------------------------------------------------
-
 #define CALL(type, name, parameters, ...)                                                                              \
     static type name parameters                                                                                        \
     {                                                                                                                  \
@@ -36,8 +34,6 @@ CALL(void, end_in_domain, (UWord domain, uint64_t range), JM_NVTX_END, 0, 0, ran
 CALL(UWord, create_domain, (const char *name), JM_NVTX_CREATE_DOMAIN, 0, JM_NVTX_BYTES, (UWord)name)
 CALL(UWord, register_string, (UWord domain, const char *text), JM_NVTX_REGISTER_STRING, domain, JM_NVTX_BYTES,
      (UWord)text)
-
-// ---- NVTX's tables -------------------------------------------------------------------------------------------
 
 // The numbers are NVTX's interface to tools (nvtxDetail/nvtxTypes.h of NVTX 3; libnvToolsExt of CUDA 11 has the same).
 enum { TABLE_OF_CALLBACKS = 1 };
@@ -91,8 +87,6 @@ __attribute__((visibility("default"))) int InitializeInjectionNvtx2(const void *
     }
     return 1;
 }
-
-// ---- the library's path --------------------------------------------------------------------------------------
 
 static char library_path[4096];
 

@@ -14,8 +14,6 @@
 #include "ledger/live_tensors.h"
 #include "python/objects.h"
 
-// ---- PyTorch's own objects -----------------------------------------------------------------------------------
-
 // The C++ objects of PyTorch 1.5 to 2.6. The two changes of layout in that time are detected from the objects.
 // Reference counts took two words and take one since 2.3 (c10/util/intrusive_ptr.h), so the first word that is an
 // address shows the size. A Python tensor began with its impl; since 1.9 a flag precedes it, which says whether the
@@ -85,8 +83,6 @@ static void read_tensor(Addr impl, TorchTensor *tensor)
     const Bool is_trained = (wants & 0xff) == 1 || (jm_word_at(meta + META_WANTS_FROM_21) & 0xff) == 1;
     tensor->is_leaf = is_trained && !jm_word_at(meta + META_FUNCTION);
 }
-
-// ---- Python's objects ----------------------------------------------------------------------------------------
 
 // Classes that give tensors a role, as bits.
 enum { IS_TENSOR = 1, IS_PARAMETER = 2, IS_MODULE = 4, IS_OPTIMIZER = 8, IS_SCRIPT = 16 };

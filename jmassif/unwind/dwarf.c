@@ -7,8 +7,6 @@
 #include "unwind/dwarf.h"
 #include "base/client_memory.h"
 
-// ---- numbers -------------------------------------------------------------------------------------------------
-
 ULong jm_dwarf_take(DwarfReader *r, UInt bytes)
 {
     ULong value = 0;
@@ -57,8 +55,6 @@ void jm_dwarf_skip(DwarfReader *r, ULong bytes)
     else
         r->at += bytes;
 }
-
-// ---- expressions ---------------------------------------------------------------------------------------------
 
 // What compilers, linkers and hand-written assembly use in unwind tables; other operations fail.
 #define MAX_DEPTH 64

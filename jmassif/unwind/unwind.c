@@ -16,8 +16,6 @@
 #include "unwind/step.h"
 #include "unwind/table.h"
 
-// ---- walking with all registers ------------------------------------------------------------------------------
-
 static UInt n_certain; // of the current walk, as in Walk
 
 // Fills at most JM_MAX_FRAMES entries and returns their number. Slower than by rules.
@@ -44,8 +42,6 @@ static UInt walk_anew(ThreadId tid, const HostFrameRegisters *from, Addr *ips, A
     }
     return n;
 }
-
-// ---- walking -------------------------------------------------------------------------------------------------
 
 // Marks a frame that was not left by slots; no real slot is 1, since slots are multiples of eight.
 #define NO_SLOTS 1

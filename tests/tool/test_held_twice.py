@@ -16,7 +16,7 @@ from jmassif.analysis.summary import build_report
 from jmassif.model.records import Copy
 from jmassif.model.run import Profile
 from jmassif.render.summary import held_twice_text
-from tests.harness import BUILD, PYTHON, Argument, compile_c, need_module, recorded, written
+from tests.harness import BUILD, PYTHON, ROOT, Argument, compile_c, need_module, recorded, written
 
 HOSTS = ("valgrind", "native")
 
@@ -148,6 +148,98 @@ for number, (function, fill, *arguments) in enumerate(ways):
     del held["set"]
 mark("rows filled")
 """
+
+# Sources overlap within blocks, and copies each other on the device. Each pair has its own number of bytes.
+RANDOM = r"""
+#include <jmassif.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+int cudaMalloc(void **, size_t);
+int cudaMemcpy(void *, const void *, size_t, int);
+int cudaMemset(void *, int, size_t);
+enum { BLOCKS = 150, PAIRS = 4000, LEAST = 65536, DEVICE = 128 << 20 };
+static struct { char *start; size_t bytes; } blocks[BLOCKS];
+static struct { char *to; int block; size_t bytes; } pairs[PAIRS];
+static int n;
+
+static size_t below(size_t limit) { return ((size_t)rand() << 16 ^ rand()) % limit; }
+
+static void allocate(int i)
+{
+    blocks[i].bytes = 2 * LEAST + below(LEAST);
+    memset(blocks[i].start = malloc(blocks[i].bytes), rand(), blocks[i].bytes);
+}
+
+static void end_if(const char *to, size_t bytes, int block)
+{
+    for (int i = n - 1; i >= 0; i--)
+        if (pairs[i].block == block || (pairs[i].to < to + bytes && to < pairs[i].to + pairs[i].bytes))
+            pairs[i] = pairs[--n];
+}
+
+int main(void)
+{
+    char *device;
+    if (cudaMalloc((void **)&device, DEVICE))
+        return 1;
+    for (int i = 0; i < BLOCKS; i++)
+        allocate(i);
+    free(malloc(64 << 20)); // the peak: pairs that follow at once are taken to be part of it
+    for (int step = 0; step < 9000; step++) {
+        int block = below(BLOCKS), what = below(100);
+        size_t bytes = LEAST + below(blocks[block].bytes - LEAST), offset = below(blocks[block].bytes - bytes + 1);
+        char *to = device + below(DEVICE - bytes);
+        if (what == 0) {
+            end_if(NULL, 0, block);
+            free(blocks[block].start);
+            allocate(block);
+        } else if (what < 10) {
+            end_if(to, bytes, -1);
+            if (cudaMemset(to, 0, bytes))
+                return 2;
+        } else {
+            end_if(to, bytes, -1);
+            if (cudaMemcpy(to, blocks[block].start + offset, bytes, 1))
+                return 3;
+            pairs[n].to = to, pairs[n].block = block, pairs[n].bytes = bytes, n++;
+        }
+        if (step % 1000 == 999) {
+            usleep(20000);
+            JMASSIF_MARK("held");
+            usleep(20000);
+            for (int i = 0; i < n; i++)
+                printf("%zu ", pairs[i].bytes);
+            puts("");
+        }
+    }
+}
+"""
+
+# More than are followed, of different sizes, from one block.
+MANY = r"""
+#include <jmassif.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+int cudaMalloc(void **, size_t);
+int cudaMemcpy(void *, const void *, size_t, int);
+int main(void)
+{
+    char *device, *host = malloc(70000);
+    memset(host, 1, 70000);
+    if (cudaMalloc((void **)&device, 2500 * 70000))
+        return 1;
+    for (int i = 0; i < 2500; i++)
+        if (cudaMemcpy(device + i * 70000, host, 65536 + i * 7919 % 2500, 1))
+            return 2;
+    usleep(20000);
+    JMASSIF_MARK("held");
+    usleep(20000);
+    return 0;
+}
+"""
 NAMES: Tuple[str, ...] = (
     "mapped",
     "read",
@@ -208,6 +300,25 @@ def test_the_bytes_held_twice_are_those_that_the_script_knows(sim: Path, host: s
         copy for copy in held_at(profile, time) if copy.begin < time and (copy.until is None or copy.until > after)
     ]
     assert {copy.bytes for copy in lasting} <= set(said[name].values())
+
+
+@pytest.mark.parametrize("host", HOSTS)
+def test_pairs_by_the_hundred_are_those_of_an_independent_account(sim: Path, host: str) -> None:
+    libraries = str(sim / "libcudart.so.12"), f"-Wl,-rpath,{sim}"
+    run = recorded([compile_c(RANDOM, "-w", "-I", str(ROOT / "jmassif"), *libraries)], host=host)
+    said = [sorted(map(int, line.split())) for line in run.stdout.splitlines()]
+    found = [sorted(copy.bytes for copy in held_at(run.profile, mark.time)) for mark in run.profile.marks]
+    assert len(said) == 9 and min(map(len, said[2:])) > 200
+    assert found == said
+
+
+@pytest.mark.parametrize("host", HOSTS)
+def test_of_too_many_pairs_the_largest_are_followed_and_the_others_counted(sim: Path, host: str) -> None:
+    program = compile_c(MANY, "-w", "-I", str(ROOT / "jmassif"), str(sim / "libcudart.so.12"), f"-Wl,-rpath,{sim}")
+    profile = recorded([program], host=host).profile
+    found = sorted(copy.bytes for copy in held_at(profile, profile.marks[0].time))
+    assert found == list(range(65536 + 2500 - 2048, 65536 + 2500))
+    assert profile.counters["copies-not-followed"] == 2500 - 2048
 
 
 @pytest.mark.parametrize("host", HOSTS)

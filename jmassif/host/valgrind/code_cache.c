@@ -20,8 +20,6 @@
 
 static enum { OFF, NOT_OPENED, ON } state;
 
-// ---- superblocks that can be kept ----------------------------------------------------------------------------
-
 static Bool chases(void)
 {
 #if defined(HAVE_VEX_GUEST_CHASE)
@@ -62,8 +60,6 @@ static void keep(const VexTranslateArgs *args, const VexTranslateResult *result)
         jm_code_file_add(args, result, mapping);
 }
 
-// ---- wrappers of functions of the core and VEX ---------------------------------------------------------------
-
 VexTranslateResult __real_LibVEX_Translate(VexTranslateArgs *args);
 VexTranslateResult __wrap_LibVEX_Translate(VexTranslateArgs *args);
 
@@ -100,8 +96,6 @@ void __wrap_server_main(void)
     jm_code_cache_end();
     __real_server_main();
 }
-
-// ---- start, fork and end -------------------------------------------------------------------------------------
 
 void jm_code_cache_init(void)
 {

@@ -20,8 +20,6 @@ SizeT host_heap_usable(Addr address, SizeT bytes, Bool is_small)
     return is_small ? JM_ROUND_UP(bytes, JM_SLAB_ALIGN) : VG_(cli_malloc_usable_size)((void *)address);
 }
 
-// ---- malloc and its variants ---------------------------------------------------------------------------------
-
 // Returns NULL when out of memory. Fills in `*block`.
 static inline __attribute__((always_inline)) void *take_memory(SizeT align, SizeT bytes, Block *block)
 {
@@ -189,8 +187,6 @@ static void on_delete_aligned(ThreadId tid, void *p, SizeT align)
 }
 #endif
 
-// ---- for the preload library ---------------------------------------------------------------------------------
-
 void *jm_malloc_pvalloc(ThreadId tid, SizeT bytes)
 {
     SizeT whole = HOST_PAGE_UP(bytes ? bytes : 1);
@@ -201,8 +197,6 @@ void *jm_malloc_new(ThreadId tid, SizeT bytes, SizeT align)
 {
     return allocate(tid, NULL, bytes, align > VG_(clo_alignment) ? align : VG_(clo_alignment), False);
 }
-
-// ---- registration --------------------------------------------------------------------------------------------
 
 void jm_malloc_init(void)
 {

@@ -101,8 +101,6 @@ UWord host_thread_pointer(ThreadId tid)
 
 #endif
 
-// ---- our steps, by the core's tables -------------------------------------------------------------------------
-
 // Registers that the core follows from frame to frame, with the layout of its D3UnwindRegs.
 typedef struct {
     Addr ip, sp;
@@ -142,8 +140,6 @@ Bool host_step(HostFrameRegisters *frame, Addr stack_end)
 #endif
     return True;
 }
-
-// ---- the core's steps, by our tables -------------------------------------------------------------------------
 
 // The core follows three registers from frame to frame, and asks for each step alone. The cursor has them all as long
 // as the core continues where the last step led.
