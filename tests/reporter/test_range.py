@@ -181,3 +181,47 @@ def test_what_is_no_range_is_one_line(tmp_path: Path, arguments: List[str], comp
 def test_a_trace_without_snapshots_has_no_range() -> None:
     with pytest.raises(SelectionError):
         between(Trace(time_unit="ms").load(), "start", "end")
+
+
+def _second(directory: Path) -> Path:
+    """A run of another process, which holds 25 bytes more from 100 ms on, and has no mark."""
+    trace = Trace(time_unit="ms", memory="unified", command="./b.out", pid="12")
+    trace.group("yours", "app")
+    grows = trace.account("heap", "app", ["grows (b.c:1)"])
+    trace.snapshot(50, "time", {grows: (10, 1)})
+    trace.snapshot(100, "time", {grows: (35, 2)})
+    trace.snapshot(300, "exit", {})
+    trace.lines.append("Z 300 exit 0")
+    return trace.save(directory)
+
+
+@pytest.fixture(name="pair")
+def _pair(tmp_path: Path) -> List[Path]:
+    for name in ("first", "second"):
+        (tmp_path / name).mkdir()
+    return [_run(tmp_path / "first"), _second(tmp_path / "second")]
+
+
+@pytest.mark.parametrize("options", [["--to=50%"], ["--to=end", "--by=owner"], ["--from=25%", "--all"]])
+def test_the_range_of_several_traces_is_that_of_each(pair: List[Path], options: List[str]) -> None:
+    both, *alone = (jm_print(*options, *traces) for traces in (pair, pair[:1], pair[1:]))
+    assert (both.status, both.err) == (0, "")
+    lines = both.out.splitlines()
+    rulers = [n for n, line in enumerate(lines) if line and set(line) == {"="}]
+    titles = ["".join(lines[rulers[n] : rulers[n + 1]]) for n in (0, 2)]
+    assert [str(path) in title for path, title in zip(pair, titles)] == [True, True]
+    bodies = [lines[rulers[1] + 1 : rulers[2] - 1], lines[rulers[3] + 1 :]]
+    assert bodies == [each.out.splitlines() for each in alone]
+
+
+def test_a_process_that_lacks_the_moment_says_so(pair: List[Path]) -> None:
+    done = jm_print("--from=loaded", *pair)
+    assert (done.status, done.err) == (0, "")
+    assert jm_print("--from=loaded", pair[0]).out in done.out
+    assert done.out.splitlines()[-2].startswith('No snapshot "loaded": there are ')
+
+
+def test_a_moment_that_all_of_several_traces_lack_is_one_line(pair: List[Path]) -> None:
+    done = jm_print("--from=nowhere", *pair)
+    assert done.status == 2 and not done.out and done.err.count("\n") == 1
+    assert f'{pair[0]}: no snapshot "nowhere"' in done.err

@@ -198,10 +198,9 @@ def _check_options(arguments: argparse.Namespace) -> None:
 
 
 def _check_number(arguments: argparse.Namespace, n_traces: int) -> None:
-    """Raises Problem if there are several traces, and what is asked for is of one process."""
-    if n_traces > 1 and (_range(arguments) or not writer(arguments.format, True)):
-        option = "a range" if _range(arguments) else f"--format={arguments.format}"
-        raise Problem(f"{option} is for one process: name one trace ({n_traces} are named)")
+    """Raises Problem if there are several traces, and the format is of one process."""
+    if n_traces > 1 and not writer(arguments.format, True):
+        raise Problem(f"--format={arguments.format} is for one process: name one trace ({n_traces} are named)")
 
 
 # ---- the view ---------------------------------------------------------------------------------------
@@ -308,7 +307,7 @@ def run(arguments: argparse.Namespace) -> int:
             read_assets()
         _write(arguments, names, _read(arguments, names, known))
     except SelectionError as error:
-        raise Problem(f"{names[0]}: {error}")
+        raise Problem(f"{names[0]}: {error}" if len(names) == 1 or not _range(arguments) else str(error))
     except FormatError as error:
         raise Problem(f"{shown_name(names[0])}: {error}")
     except OverflowError:

@@ -5,6 +5,7 @@ from collections import Counter
 from itertools import islice
 from typing import Callable, Iterator, List, NamedTuple, Sequence, Tuple
 
+from jmassif.analysis.moments import SelectionError
 from jmassif.analysis.oom import ALARM, NOTE, WARNING
 from jmassif.analysis.processes import Ended, JobMoment, JobReport, OddRank, Processes, RankRow, build_job_report
 from jmassif.model.process_tree import FORKED, REPLACED, Process
@@ -273,9 +274,34 @@ def _by_owner(made: JobReport, is_brief: bool) -> Lines:
     return lines
 
 
+def _title(process: Process, which: str) -> Lines:
+    title = paragraph(f"{process.called.capitalize()}, {which}")
+    return [Line((line, HEADING)) for line in ("=" * PAGE, *title, "=" * PAGE)]
+
+
+def _ranges(job: Processes, view_of: Callable[[Profile], View]) -> Lines:
+    """The range of each process, on its own clock; of one that lacks it, why. Raises SelectionError if all do."""
+    lines: Lines = []
+    lacking = []
+    for process in job.members:
+        lines += ([""] if lines else []) + _title(process, f"the trace {printable(process.name)}")
+        try:
+            lines += report.write(process.profile, view_of(process.profile))
+        except SelectionError as error:
+            lacking.append(f"{process.name}: {error}")
+            lines += paragraph(f"{str(error)[:1].upper()}{str(error)[1:]}.")
+    if len(lacking) == len(job.members):
+        raise SelectionError(lacking[0])
+    return lines
+
+
 def write(job: Processes, view_of: Callable[[Profile], View], is_each: bool = False) -> Iterator[str]:
     """The report's lines; `is_each` adds the reports of all processes, not of the largest one only. Raises SelectionError."""
-    made, largest = build_job_report(job), job.largest()
+    largest = job.largest()
+    if view_of(largest.profile).range is not None:
+        yield from _ranges(job, view_of)
+        return
+    made = build_job_report(job)
     view = view_of(largest.profile)
     points = [Point(row.time, row.host, row.device, row.on("total")) for row in job.timeline()]
     lines = _headline(made) + _notes(made) + graph(points, job.is_discrete, "ms", view)
@@ -283,8 +309,9 @@ def write(job: Processes, view_of: Callable[[Profile], View], is_each: bool = Fa
     lines += [line for section in sections for line in section(made, view.is_brief)]
     yield from lines
     for process in job.members if is_each else [largest]:
-        which = f"the trace {printable(process.name)}" if is_each else "the largest process; --each shows all"
-        title = paragraph(f"{process.called.capitalize()}, {which}")
-        yield from ["", *(Line((line, HEADING)) for line in ("=" * PAGE, *title, "=" * PAGE))]
-        room = report.TWO_SCREENS - (0 if is_each else len(lines) + len(title) + 3)
+        title = _title(
+            process, f"the trace {printable(process.name)}" if is_each else "the largest process; --each shows all"
+        )
+        yield from ["", *title]
+        room = report.TWO_SCREENS - (0 if is_each else len(lines) + len(title) + 1)
         yield from report.write(process.profile, view_of(process.profile), max(room, _LEAST_ROOM))
