@@ -10,7 +10,7 @@ which memory is mapped by granules.
 """
 
 from bisect import bisect_left, insort
-from typing import Dict, List, NamedTuple, Optional, Tuple
+from typing import Dict, List, NamedTuple, Tuple
 
 MIB = 1 << 20
 _LEAST = 512  # sizes are multiples of it
@@ -69,7 +69,7 @@ def parse_settings(text: str) -> Settings:
 
 
 class OutOfMemory(Exception):
-    """The limit does not let the allocator reserve what it needs."""
+    """The share of the device's memory does not let the allocator reserve what it needs."""
 
 
 # Free blocks are ordered by size, then address: one number has both.
@@ -129,26 +129,21 @@ Block = Tuple[_Pool, int, int]  # address, size
 class CachingAllocator:
     """The allocator of one device.
 
-    `limit` are the bytes that the driver can give it, `allowed` those that set_per_process_memory_fraction allows (0: not
-    called); without the latter PyTorch collects no garbage. `falls`: the driver gives each segment a lower address than the
-    last, which decides between free blocks of one size.
+    `allowed` are the bytes that set_per_process_memory_fraction allows; 0: it was not called, and PyTorch collects no garbage.
+    `falls`: the driver gives each segment a lower address than the last, which decides between free blocks of one size.
     """
 
-    def __init__(
-        self, settings: Settings = Settings(), limit: Optional[int] = None, allowed: int = 0, falls: bool = False
-    ) -> None:
+    def __init__(self, settings: Settings = Settings(), allowed: int = 0, falls: bool = False) -> None:
         self.reserved = 0
         self.allocated = 0
         self.peak_reserved = 0
         self.peak_allocated = 0
-        self.retries = 0
         # The block of the last malloc, if up to 1 MiB less may have been asked for (else 0), and the largest that was too small.
         self.whole = 0
         self.below = 0
         self._settings = settings
         self._most_split = settings.max_split_size
         self._divisions = settings.roundup_power2_divisions
-        self._limit = limit
         self._allowed = allowed
         self._falls = falls
         self._collect_above = settings.garbage_collection_threshold * allowed
@@ -246,20 +241,16 @@ class CachingAllocator:
         if not begin and self._release_some(pool, size):
             begin = self._reserve(pool, size)
         if not begin:
-            self.retries += 1
             self.empty_cache()
             begin = self._reserve(pool, size)
         if not begin:
             raise OutOfMemory()
         return begin
 
-    def _grow(self, n_bytes: int) -> bool:
-        if self._limit and self.reserved + n_bytes > self._limit:
-            return False
+    def _grow(self, n_bytes: int) -> None:
         self.reserved += n_bytes
         if self.reserved > self.peak_reserved:
             self.peak_reserved = self.reserved
-        return True
 
     def _reserve(self, pool: _Pool, size: int) -> int:
         """The same, or 0."""
@@ -273,8 +264,7 @@ class CachingAllocator:
             return 0
         if self._settings.expandable_segments:
             return self._expand(pool, size)
-        if not self._grow(segment):
-            return 0
+        self._grow(segment)
         if self._falls:
             self._next -= segment
         begin = 2 * self._next  # so that segments are no neighbours
@@ -326,8 +316,7 @@ class CachingAllocator:
         begin = self._room(pool, size)
         has = pool.sizes.get(begin, 0)
         while has < size:
-            if not self._map(pool, begin + has, size - has):
-                return 0
+            self._map(pool, begin + has, size - has)
             has = pool.sizes[begin]
         return begin
 
@@ -348,17 +337,15 @@ class CachingAllocator:
         pool.unmapped[address] = _ENDLESS
         return address
 
-    def _map(self, pool: _Pool, begin: int, size: int) -> bool:
+    def _map(self, pool: _Pool, begin: int, size: int) -> None:
         """Gives memory to the first `size` bytes or more of a range without, if it has so many."""
         n_bytes = pool.unmapped[begin]
         mapped = min(-(-size // pool.granule) * pool.granule, n_bytes)
-        if not self._grow(mapped):
-            return False
+        self._grow(mapped)
         del pool.unmapped[begin]
         if mapped < n_bytes:
             pool.unmapped[begin + mapped] = n_bytes - mapped
         pool.add(begin, mapped)
-        return True
 
     def _unmap(self, pool: _Pool, address: int) -> None:
         """Returns the whole granules of a free block."""
