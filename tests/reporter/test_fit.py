@@ -121,6 +121,24 @@ def test_of_free_blocks_of_one_size_the_first_in_memory_is_taken() -> None:
         assert taken[1] == min(first[1], second[1]) == (second if falls else first)[1]
 
 
+@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case['settings'] or 'default'}-{case['allowed']}")
+def test_a_block_that_is_freed_at_once_leaves_what_malloc_and_free_leave(case: Dict[str, Any]) -> None:
+    settings, sizes = parse_settings(case["settings"]), [step[1] for step in case["steps"] if len(step) == 3]
+    models = [CachingAllocator(settings) for _ in range(2)]
+    live: List[List[Any]] = [[], []]
+    for number, n_bytes in enumerate(sizes):
+        brief, (model, other) = sizes[-number], models
+        model.malloc(brief, is_brief=True)
+        other.free(other.malloc(brief))
+        assert (model.whole, model.below) == (other.whole, other.below)
+        for each, blocks in zip(models, live):
+            blocks.append(each.malloc(n_bytes))
+            if number % 3:
+                each.free(blocks.pop(-number % len(blocks)))
+        assert [block[1:] for block in live[0]] == [block[1:] for block in live[1]]
+        assert (model.reserved, model.peak_allocated) == (other.reserved, other.peak_allocated)
+
+
 def fragmented() -> Trace:
     """54 MiB in three segments: what is free in the first is in pieces, in the second too small."""
     training, half = Training(), MIB // 2

@@ -10,6 +10,7 @@ which memory is mapped by granules.
 """
 
 from bisect import bisect_left, insort
+from collections import defaultdict
 from typing import Dict, List, NamedTuple, Tuple
 
 MIB = 1 << 20
@@ -80,10 +81,17 @@ _ADDRESS = (1 << _SHIFT) - 1
 class _Pool:
     """Free blocks of one size class and stream, by address. No two are neighbours."""
 
-    def __init__(self, is_small: bool) -> None:
+    def __init__(self, is_small: bool, settings: Settings) -> None:
         self.is_small = is_small
+        is_exact = is_small or settings.expandable_segments
+        self.least_rest = _LEAST if is_exact else _SMALL + 1  # that is split off
+        self.most_split = settings.max_split_size or _ENDLESS
+        self.split_below = _ENDLESS if is_exact else self.most_split
         self.granule = _SMALL_SEGMENT if is_small else _LARGE_SEGMENT
         self.order: List[int] = []  # sizes and addresses
+        # Free blocks that were taken, and what was left of each (or 0), as far as sizes and begins do not have it yet: the
+        # last of them is often the first that is freed, which only puts it back.
+        self.pending: List[Tuple[int, int, int]] = []
         self.sizes: Dict[int, int] = {}
         self.begins: Dict[int, int] = {}  # by the end
         self.since: Dict[int, int] = {}  # searches of large blocks before it was freed
@@ -113,10 +121,16 @@ class _Pool:
         del self.begins[begin + size], self.order[bisect_left(self.order, size << _SHIFT | begin)]
         return size
 
-    def possible(self, begin: int) -> int:
-        """As large it can become."""
-        size = self.sizes[begin]
-        return size + self.unmapped.get(begin + size, 0)
+    def settle(self) -> None:
+        """Brings sizes and begins up to date."""
+        for begin, key, rest in self.pending:
+            del self.sizes[begin]
+            if rest:
+                self.sizes[rest & _ADDRESS] = rest >> _SHIFT
+                self.begins[begin + (key >> _SHIFT)] = rest & _ADDRESS
+            else:
+                del self.begins[begin + (key >> _SHIFT)]
+        del self.pending[:]
 
     def whole_segments(self) -> List[int]:
         """Those that are free."""
@@ -141,82 +155,105 @@ class CachingAllocator:
         # The block of the last malloc, if up to 1 MiB less may have been asked for (else 0), and the largest that was too small.
         self.whole = 0
         self.below = 0
-        self._settings = settings
-        self._most_split = settings.max_split_size
+        self._is_expandable = settings.expandable_segments
+        self._is_plain = settings._replace(roundup_power2_divisions=0) == Settings()
         self._divisions = settings.roundup_power2_divisions
         self._allowed = allowed
         self._falls = falls
         self._collect_above = settings.garbage_collection_threshold * allowed
-        self._small: Dict[int, _Pool] = {}  # by stream
-        self._large: Dict[int, _Pool] = {}
+        self._small: Dict[int, _Pool] = defaultdict(lambda: _Pool(True, settings))  # by stream
+        self._large: Dict[int, _Pool] = defaultdict(lambda: _Pool(False, settings))
         self._next = 2 << 40  # address
         self._searches = 0  # of large blocks
 
     # ---- the interface ----------------------------------------------------------------------
 
-    def malloc(self, n_bytes: int, stream: int = 0, address: int = 0) -> Block:
-        """`address`: where a segment lies that this needs; 0: behind the last. Raises OutOfMemory."""
+    def malloc(self, n_bytes: int, stream: int = 0, address: int = 0, is_brief: bool = False) -> Block:
+        """`address`: where a segment lies that this needs; 0: behind the last. Raises OutOfMemory.
+
+        `is_brief`: the block is freed at once, which changes nothing else where a free one has room.
+        """
         if address:
             self._next = address
         size = self.rounded(n_bytes) if self._divisions or n_bytes % _LEAST or not n_bytes else n_bytes
-        is_small = size <= _SMALL
-        pools = self._small if is_small else self._large
-        pool = pools.get(stream)
-        if pool is None:
-            pool = pools[stream] = _Pool(is_small)
-        self._searches += not is_small
-        order, sizes, most, is_expandable = pool.order, pool.sizes, self._most_split, self._settings.expandable_segments
+        pool = (self._small if size <= _SMALL else self._large)[stream]
+        order = pool.order
         at = bisect_left(order, size << _SHIFT)
         self.below = order[at - 1] >> _SHIFT if at else 0
-        begin = order[at] & _ADDRESS if at < len(order) else 0
-        if begin and is_expandable:
-            # A block that can grow counts as large as it can become.
-            for later in range(at + 1, len(order)):
-                other = order[later] & _ADDRESS
-                if pool.possible(other) >= pool.possible(begin):
-                    break
-                begin, at = other, later
-        has = sizes.get(begin, 0)
-        if not begin or (most and (size < most <= has or (size >= most and has >= size + _LARGE_SEGMENT))):
-            begin = self._new(pool, size)
-            has = sizes[begin]
-            at = bisect_left(order, has << _SHIFT | begin)
-        del order[at], sizes[begin]
-        rest = has - size
-        if is_small or is_expandable:
-            self.whole, is_split = 0, rest >= _LEAST
+        if not self._is_plain:
+            at = self._chosen(pool, size, at)
+        if at < len(order):
+            key = order[at]
         else:
-            is_split = rest > _SMALL and (not most or size < most)
-            self.whole = 0 if is_split else has
-        if is_split:
-            after = begin + size
-            sizes[after] = rest
-            pool.begins[begin + has] = after
-            insort(order, rest << _SHIFT | after)
+            key = self._new(pool, size)
+            at = bisect_left(order, key)
+        begin, taken, rest = key & _ADDRESS, key >> _SHIFT, 0
+        if taken - size >= pool.least_rest and size < pool.split_below:
+            rest = taken - size << _SHIFT | begin + size
+            taken, self.whole = size, 0
+        else:
+            self.whole = taken if pool.least_rest > _LEAST else 0
+        allocated = self.allocated + taken
+        if allocated > self.peak_allocated:
+            self.peak_allocated = allocated
+        if is_brief:
             if self._collect_above:
-                pool.since[after] = self._searches
-            has = size
-        else:
-            del pool.begins[begin + has]
-        self.allocated += has
-        if self.allocated > self.peak_allocated:
-            self.peak_allocated = self.allocated
-        return pool, begin, has
+                pool.since[begin] = self._searches
+            return pool, begin, taken
+        self.allocated = allocated
+        del order[at]
+        if rest:
+            insort(order, rest)
+            if self._collect_above:
+                pool.since[rest & _ADDRESS] = self._searches
+        pool.pending.append((begin, key, rest))
+        return pool, begin, taken
+
+    def _chosen(self, pool: _Pool, size: int, at: int) -> int:
+        """Index in pool.order of the free block to take; its length: none will do. `at`: the first that is large enough."""
+        order, most, unmapped = pool.order, pool.most_split, pool.unmapped
+        self._searches += not pool.is_small
+        if at == len(order):
+            return at
+        has, begin = order[at] >> _SHIFT, order[at] & _ADDRESS
+        if unmapped and begin + has in unmapped:
+            # A block that can grow counts as large as it can become.
+            possible = has + unmapped[begin + has]
+            for later in range(at + 1, len(order)):
+                other = order[later] >> _SHIFT
+                other += unmapped.get((order[later] & _ADDRESS) + other, 0)
+                if other >= possible:
+                    break
+                at, possible = later, other
+            has = order[at] >> _SHIFT
+        return len(order) if size < most <= has or (size >= most and has >= size + _LARGE_SEGMENT) else at
 
     def free(self, block: Block) -> None:
         pool, begin, size = block
         self.allocated -= size
-        begin = pool.add(begin, size)
+        pending = pool.pending
+        if pending and pending[-1][0] == begin:
+            _, key, rest = pending.pop()
+            if rest:
+                del pool.order[bisect_left(pool.order, rest)]
+            insort(pool.order, key)
+        else:
+            pool.settle()
+            begin = pool.add(begin, size)
         if self._collect_above:
             pool.since[begin] = self._searches
 
     def empty_cache(self) -> None:
-        for pool in (*self._small.values(), *self._large.values()):
-            if self._settings.expandable_segments:
+        for pool in self._pools():
+            pool.settle()
+            if self._is_expandable:
                 for key in pool.order[:]:
                     self._unmap(pool, key & _ADDRESS)
             for begin in pool.whole_segments():
                 self._release(pool, begin)
+
+    def _pools(self) -> List[_Pool]:
+        return [*self._small.values(), *self._large.values()]
 
     def rounded(self, n_bytes: int) -> int:
         """As large as its block will be at least."""
@@ -234,7 +271,9 @@ class CachingAllocator:
     # ---- segments ---------------------------------------------------------------------------
 
     def _new(self, pool: _Pool, size: int) -> int:
-        """A free block of a segment that the driver gives for it. Raises OutOfMemory."""
+        """The size and address of a free block that the driver's memory makes for it. Raises OutOfMemory."""
+        for each in self._pools():
+            each.settle()
         if self._collect_above:
             self._collect_garbage()
         begin = self._reserve(pool, size)
@@ -245,7 +284,7 @@ class CachingAllocator:
             begin = self._reserve(pool, size)
         if not begin:
             raise OutOfMemory()
-        return begin
+        return pool.sizes[begin] << _SHIFT | begin
 
     def _grow(self, n_bytes: int) -> None:
         self.reserved += n_bytes
@@ -262,7 +301,7 @@ class CachingAllocator:
             segment = -(-size // _ROUND_SEGMENT) * _ROUND_SEGMENT
         if self._allowed and self.reserved + segment > self._allowed:
             return 0
-        if self._settings.expandable_segments:
+        if self._is_expandable:
             return self._expand(pool, size)
         self._grow(segment)
         if self._falls:
@@ -280,8 +319,8 @@ class CachingAllocator:
 
     def _release_some(self, pool: _Pool, size: int) -> bool:
         """Returns free blocks that may not be split, enough for `size`. False if there are not so many."""
-        most = self._most_split
-        if not most:
+        most = pool.most_split
+        if most == _ENDLESS:
             return False
         size = max(size, most)
         at = bisect_left(pool.order, size << _SHIFT)

@@ -202,9 +202,14 @@ def replay(steps: Steps, sizes: "array[int]", settings: Settings, allowed: int =
     model = CachingAllocator(settings, allowed=allowed, falls=steps.falls)
     live: Dict[int, Block] = {}
     whole, above = bytearray(len(sizes)), array("Q", bytes(8 * len(sizes)))
-    for step in steps.replayed:
+    pairs = zip(steps.replayed, chain(steps.replayed[1:], (_EMPTIED,)))
+    for step, following in pairs:
         if step >= 0:
-            live[step] = model.malloc(sizes[step])
+            if following == ~step:
+                model.malloc(sizes[step], is_brief=True)
+                next(pairs)
+            else:
+                live[step] = model.malloc(sizes[step])
             if most and model.reserved >= most:
                 break
             if model.whole:
