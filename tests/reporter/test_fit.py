@@ -164,7 +164,10 @@ def test_python_programs_get_the_answers_of_the_command(tmp_path: Path) -> None:
     said = run_jmassif("fit", path, "--board=48MiB").out
     assert "as recorded the run runs out, 6.00 MiB missing" in said
     assert "expandable_segments:True would have needed 40.0 MiB instead of the 54.0 MiB reserved" in said
-    assert "40.0 MiB  expandable_segments:True: fits" in said
+    assert (
+        "less than all that were tried before them, the best first:\n    40.0 MiB  expandable_segments:True: fits"
+        in said
+    )
     (table,) = settings(build_report(profile, default_moment(profile, Names(profile))))
     assert table.view == "fragmentation" and table.rows[:2] == [
         ["default settings", 54 * MIB, 0],

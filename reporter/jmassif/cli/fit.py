@@ -258,6 +258,7 @@ def _trials_text(trials: Trials) -> Iterator[str]:
             f" {size(trials.reserved)} reserved with {recorded}."
         )
         yield ""
+        yield "settings that need less than all that were tried before them, the best first:"
         for trial in trials.others:
             verdict = _on_board(trials, trial.made.reserved)
             yield f"  {size(trial.made.reserved):>10}  {trial.settings.text or 'default settings'}{verdict and f': {verdict}'}"
