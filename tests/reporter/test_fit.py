@@ -183,6 +183,7 @@ def training(
     start_up: int = 100 * MIB,
     pages: int = 0,
     pinned_bytes: int = 24 * MIB,
+    before_gradient: int = 0,
     **manifest: str,
 ) -> Trace:
     """Two layers in regions, and page-locked buffers, on a board with CUDA's start-up."""
@@ -203,6 +204,7 @@ def training(
     context = trace.account("driver", "context", ["cuInit (libcuda.so.1)"])
     held = {context: (start_up, 1)}
     blocks = [(parameter, parameters), (state, 2 * parameters), (gradient, parameters), (workspace, 8 * MIB)]
+    blocks[2:2] = [(tensor(3, "temporary"), before_gradient)] if before_gradient else []
     layers = [(activation, 4 * MIB * batch), (activation, 2 * MIB * batch)] * 2 + [(temporary, MIB * batch)]
     trace.snapshot(0, "start")
     trace.totals(1, 0, start_up)
@@ -287,6 +289,13 @@ def test_start_up_is_that_of_another_trace() -> None:
 def test_runs_that_differ_in_more_than_the_batch_are_refused(other: Trace, says: str) -> None:
     with pytest.raises(FitError, match=says):
         fit_batches([training(2).load(), other.load()], [2, 4], [8])
+
+
+def test_a_gradient_needs_no_counterpart_as_the_parameters_are_the_same() -> None:
+    """The backward pass of a batch of 1 has other steps, and then the gradients of its stack are others by number."""
+    runs = [training(1, before_gradient=MIB).load(), training(2).load()]
+    found = fit_batches(runs, [1, 2], [8])
+    assert found.needs[0].allocated == (168 + 12 * 8 + 8) * MIB and not found.unlike
 
 
 def refused(*arguments: object) -> str:

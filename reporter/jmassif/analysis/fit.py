@@ -34,6 +34,7 @@ _ROUNDED_TO = 512
 _EMPTIED = -(1 << 31)
 # Share of the bytes at the peak. If more has no counterpart in the other run, they differ in more than the batch.
 _MOST_UNLIKE = 0.1
+_FIXED_ROLES = ("parameter", "gradient", "optimizer")
 # The model's figure for the recorded run is the recorded one, or nearly: else the model does not hold for this run.
 NEARLY = 0.01
 _MOST_BATCH = 1 << 16
@@ -297,7 +298,7 @@ class Continued(NamedTuple):
     before: "array[int]"  # size of each allocation in the run with the smaller batch
     was_whole: bytearray  # Replay.whole, likewise
     whole: bytearray
-    unlike: float  # share of the bytes at the peak without a counterpart there
+    unlike: float  # share of the bytes at the peak without a counterpart there, which their role does not explain
     at_peak: List[int]  # numbers of allocations
 
     def sizes(self, batch: int) -> "array[int]":
@@ -404,7 +405,10 @@ def continued(runs: Tuple[Profile, Profile], batches: Tuple[int, int]) -> Contin
         raise FitError(
             "the runs differ in more than the batch: parameters have {} and {}".format(*map(size_text, parameters))
         )
-    unlike = sum(larger.sizes[number] for number in at_peak if unmatched[number])
+    # Gradients and optimizer state have no other size than the parameters, which are the same.
+    unlike = sum(
+        larger.sizes[n] for n in at_peak if unmatched[n] and runs[1].role(larger.accounts[n]) not in _FIXED_ROLES
+    )
     reserved, share = (smaller.reserved, larger.reserved), unlike / max(1, larger.allocated)
     found = Continued(larger, batches, reserved, made[1].reserved, before, was_whole, made[1].whole, share, at_peak)
     if found.unlike > _MOST_UNLIKE and 1 in batches:
@@ -595,7 +599,6 @@ def _lines(run: Profile, found: Continued) -> List[Line]:
 
 # ---- from one run -------------------------------------------------------------------------------
 
-_FIXED_ROLES = ("parameter", "gradient", "optimizer")
 _SCALING_ROLES = ("activation", "input")
 
 
