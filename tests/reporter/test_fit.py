@@ -57,7 +57,14 @@ def test_settings_are_parsed_and_written_as_pytorch_has_them() -> None:
     text = "max_split_size_mb:128,expandable_segments:True,garbage_collection_threshold:0.8,roundup_power2_divisions:4"
     assert parse_settings(text).text == text
     assert parse_settings("backend:native, max_split_size_mb:64").max_split_size == 64 * MIB
-    for wrong in ("backend:cudaMallocAsync", "max_split_size_mb:much", "roundup_power2_divisions:[256:1]", "pinned"):
+    for wrong in (
+        "backend:cudaMallocAsync",
+        "max_split_size_mb:much",
+        "roundup_power2_divisions:[256:1]",
+        "pinned",
+        "max_split_size_mb:-3",
+        "garbage_collection_threshold:nan",
+    ):
         with pytest.raises(SettingsError):
             parse_settings(wrong)
 
@@ -137,6 +144,23 @@ def test_a_block_that_is_freed_at_once_leaves_what_malloc_and_free_leave(case: D
                 each.free(blocks.pop(-number % len(blocks)))
         assert [block[1:] for block in live[0]] == [block[1:] for block in live[1]]
         assert (model.reserved, model.peak_allocated) == (other.reserved, other.peak_allocated)
+
+
+def test_addresses_last_for_segments_of_many_terabytes_in_all() -> None:
+    model = CachingAllocator(falls=True)
+    for _ in range(100):
+        block = model.malloc(80 << 30)
+        assert block[2] == 80 << 30
+        model.free(block)
+        model.empty_cache()
+    assert (model.reserved, model.peak_reserved) == (0, 80 << 30)
+
+
+def test_a_tensor_larger_than_any_device_is_refused() -> None:
+    training = Training()
+    training.tensor("damaged", 0, 1 << 62)
+    with pytest.raises(FitError, match="no device holds the 4.00 EiB of one of its tensors"):
+        try_settings(training.trace.load())
 
 
 def fragmented() -> Trace:

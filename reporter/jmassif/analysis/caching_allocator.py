@@ -64,6 +64,8 @@ def parse_settings(text: str) -> Settings:
                 settings = settings._replace(roundup_power2_divisions=int(value))
             elif (key, value) != ("backend", "native"):
                 raise SettingsError(f"{part}: there is no model of this setting")
+            if not all(0 <= number < _ENDLESS for number in settings):
+                raise ValueError
         except ValueError:
             raise SettingsError(f"{part}: not a value of this setting")
     return settings
@@ -163,7 +165,7 @@ class CachingAllocator:
         self._collect_above = settings.garbage_collection_threshold * allowed
         self._small: Dict[int, _Pool] = defaultdict(lambda: _Pool(True, settings))  # by stream
         self._large: Dict[int, _Pool] = defaultdict(lambda: _Pool(False, settings))
-        self._next = 2 << 40  # address
+        self._next = 1 << 58  # address: segments of a long run may take many
         self._searches = 0  # of large blocks
 
     # ---- the interface ----------------------------------------------------------------------

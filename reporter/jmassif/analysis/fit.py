@@ -30,6 +30,7 @@ from jmassif.units import size as size_text
 
 MIB = 1 << 20
 _ROUNDED_TO = 512
+_LARGEST = 1 << 44  # bytes of a tensor
 # In Steps.order: the cache was emptied. Else the number of an allocation, or ~number where it is freed.
 _EMPTIED = -(1 << 31)
 # Share of the bytes at the peak. If more has no counterpart in the other run, they differ in more than the batch.
@@ -167,6 +168,8 @@ def steps_of(run: Profile, is_host: bool = False) -> Steps:
         raise FitError(
             "the trace has no steps of PyTorch's CUDA allocator (PyTorch 1.10 or later with its native allocator has)"
         )
+    if max(sizes) > _LARGEST:
+        raise FitError(f"the trace is damaged: no device holds the {size_text(max(sizes))} of one of its tensors")
     if is_host:
         most_reserved, last_growth = most_allocated, len(order)
     return Steps(sizes, of, rows, order, most_reserved, most_allocated, last_growth, peak, falls > 0, is_host)
