@@ -135,11 +135,11 @@ def test_a_host_that_goes_away_ends_the_load(tmp_path: Path, monkeypatch: pytest
         leaving = cluster.add_worker("127.0.0.3")
         wait_for_workers(tmp_path / "cluster", 2)
         with load.cluster(cluster.address) as workers:
-            paths = list(workers.find(f"127.0.0.3:{tmp_path}/traces", lambda path, reason: None))
+            paths = [file.path for file in workers.find(f"127.0.0.3:{tmp_path}/traces")]
             assert len(paths) == 40
             leaving.kill()
             with pytest.raises(FleetError, match="no worker of 127.0.0.3 is left"):
-                list(load.read_all(paths, workers))
+                list(workers.read(paths))
     finally:
         cluster.stop()
 

@@ -227,13 +227,17 @@ def test_a_directory_that_cannot_be_read_is_passed_over(
     assert "/lost+found: cannot be read: Permission denied" in done.err and "1 refused" in done.err
 
 
-def test_the_database_may_lie_among_the_traces(tmp_path: Path) -> None:
+def test_the_database_may_lie_among_the_traces_and_is_none_of_them(tmp_path: Path) -> None:
     (tmp_path / "good").write_bytes(a_trace())
     (tmp_path / "linked.db").symlink_to(tmp_path / "runs.db")
     for name in ("runs.db", "runs.db", "linked.db"):
         done = jmassif("fleet", "load", tmp_path / name, tmp_path)
         assert done.status == 0, done.err
     assert n_runs(str(tmp_path / "runs.db")) == 1
+    for name in ("runs.db", "linked.db"):
+        done = jmassif("fleet", "load", tmp_path / "runs.db", tmp_path / name, tmp_path / "good")
+        assert done.status == 1 and f"/{name}: is the database, and no trace\n" in done.err, done.err
+        assert "1 there already, 1 refused" in done.err and done.err.count("\n") == 2
 
 
 # ---- what goes wrong ---------------------------------------------------------------------------------
@@ -330,11 +334,11 @@ def test_few_records_wait_for_a_slow_database(tmp_path: Path, monkeypatch: pytes
         raise TraceError("none")
 
     monkeypatch.setattr(reduce, "load_file", quick)
-    records = load.read_all(map(str, range(500)), load.Processes(2))
+    records = load.Readers(2).read(list(map(str, range(500))))
     next(records)
     time.sleep(0.3)
     assert 1 <= len(os.listdir(str(tmp_path))) < 50
-    assert [record for _, record in records] == [reduce.Refused("none")] * 499
+    assert [record for _, record in records] == [reduce.Read({}, "none")] * 499
     assert len(os.listdir(str(tmp_path))) == 500
 
 

@@ -3,10 +3,9 @@
 
 import argparse
 import os
-import re
 import time
 from contextlib import ExitStack
-from typing import Any, Callable, Iterator, List, Tuple
+from typing import Any, List
 
 from jmassif.cli import common
 from jmassif.cli.common import Parser, Problem
@@ -82,58 +81,38 @@ def build_parser(prog: str) -> Parser:
 # ---- actions -----------------------------------------------------------------------------------------
 
 
-def _paths(names: List[str], database: str, refuse: Callable[[str, str], Any], workers: Any = None) -> Iterator[str]:
-    """The named traces and all files in directories but the database."""
-    from jmassif.fleet.reduce import files
-
-    # SQLite keeps files beside a database while it is written to.
-    own = {os.path.realpath(database) + end for end in ("", "-journal", "-wal", "-shm")}
-    for name in names:
-        if workers and re.match("[^/]+:", name):
-            yield from workers.find(name, refuse)
-        else:
-            yield from (path for path in files(name, refuse) if os.path.realpath(path) not in own)
-
-
 def _load(arguments: argparse.Namespace) -> int:
     from jmassif.fleet import database, load
 
     if arguments.on and arguments.jobs:
         raise Problem("--jobs is of this machine, and --on of a cluster: leave one of them out")
-    refused: List[Tuple[str, str]] = []
-    begin, n_loaded = time.monotonic(), [0, 0]  # before, and now
+    refused: List[str] = []
+    begin, n_loaded, on = time.monotonic(), [0, 0], arguments.on  # before, and now
     with ExitStack() as stack:
-        workers = stack.enter_context(load.cluster(arguments.on)) if arguments.on else None
-        found = _paths(arguments.traces, arguments.database, lambda path, why: refused.append((path, why)), workers)
-        paths, readers = list(dict.fromkeys(found)), workers or load.Processes(arguments.jobs)
+        readers = stack.enter_context(load.cluster(on)) if on else load.Readers(arguments.jobs)
+        found = list(dict.fromkeys(readers.find_all(arguments.traces, arguments.database)))
         connection = stack.enter_context(database.opened(arguments.database, may_be_new=True))
         line = stack.enter_context(StatusLine())
-        for n_done, each in enumerate(load.load(connection, paths, readers), 1):
-            n_loaded[each.is_new] += not each.reason
-            refused += [(each.path, each.reason)] * bool(each.reason)
+        for n_done, (path, reason, is_new) in enumerate(load.load(connection, found, readers), 1):
+            n_loaded[is_new] += not reason
+            refused += [f"{path}: {reason}"] * bool(reason)
             if line.is_due():
-                line.show(f"{bar(n_done / len(paths))} {n_done:,} of {count(len(paths), 'trace')}")
-    for path, reason in sorted(refused):
-        common.warn(f"{path}: {reason}")
-    common.warn(
-        f"{count(n_loaded[1], 'trace')} added in {time.monotonic() - begin:.1f} s, {n_loaded[0]:,} there already,"
-        f" {len(refused):,} refused"
-    )
+                line.show(f"{bar(n_done / len(found))} {n_done:,} of {count(len(found), 'trace')}")
+    for text in sorted(refused):
+        common.warn(text)
+    added = f"{count(n_loaded[1], 'trace')} added in {time.monotonic() - begin:.1f} s"
+    common.warn(f"{added}, {n_loaded[0]:,} there already, {len(refused):,} refused")
     return 1 if refused else 0
 
 
 def _watch(arguments: argparse.Namespace) -> int:
-    from jmassif.fleet import load, watch
+    from jmassif.fleet import load
 
     for name in arguments.traces:
         if not os.path.isdir(name):
             raise Problem(f"{name}: is not a directory")
-
-    def paths(refuse: Callable[[str, str], Any]) -> Iterator[str]:
-        return _paths(arguments.traces, arguments.database, refuse)
-
-    readers = load.Processes(arguments.jobs)
-    n = watch.watch(arguments.database, paths, readers, arguments.every, arguments.settle, common.warn)
+    times = arguments.every, arguments.settle
+    n = load.watch(arguments.database, arguments.traces, load.Readers(arguments.jobs), *times, common.warn)
     common.warn(f"{count(n, 'trace')} added")
     return 0
 

@@ -21,5 +21,5 @@ class Unavailable(FleetError):
 
 def needed(error: ImportError) -> str:
     """What to install, in one line."""
-    packages = "distributed" if error.name in ("dask", "distributed") else "sqlalchemy python3-pandas python3-scipy"
-    return f"needs {error.name}: apt install python3-{packages}"
+    is_more = error.name in ("distributed", "psycopg2")
+    return f"needs {error.name}: apt install python3-{error.name if is_more else 'sqlalchemy python3-pandas python3-scipy'}"

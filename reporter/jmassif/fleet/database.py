@@ -10,18 +10,15 @@ import os
 import re
 import sqlite3
 from contextlib import contextmanager
-from importlib import import_module
 from typing import Any, Iterator, List
 
-from sqlalchemy import BigInteger, Column, Index, MetaData, Table, Text, create_engine, inspect, select
+from sqlalchemy import BigInteger, Column, Index, MetaData, Table, Text, create_engine, func, inspect, select, text
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.pool import NullPool
 
 from jmassif.fleet import SERVERS, FleetError, Unavailable
 from jmassif.units import printable
-
-# ---- tables ----
 
 VERSION = 2
 _METADATA = MetaData()
@@ -30,8 +27,8 @@ _METADATA = MetaData()
 def _table(name: str, key: str, texts: str, numbers: str) -> Any:
     """Names of columns: those of the key come first, and are whole numbers unless they are among the texts."""
     names = dict.fromkeys(f"{key} {texts} {numbers}".split())
-    types = {column: Text if column in texts.split() else BigInteger for column in names}
-    columns = [Column(*each, primary_key=each[0] in key.split(), autoincrement=False) for each in types.items()]
+    types = ((column, Text if column in texts.split() else BigInteger) for column in names)
+    columns = [Column(*each, primary_key=each[0] in key.split(), autoincrement=False) for each in types]
     return Table(name, _METADATA, *columns, sqlite_with_rowid=False)
 
 
@@ -49,41 +46,27 @@ TRACE = _table("trace", "path", "path reason", "size mtime_ns run")
 _FLEET = Table("fleet", _METADATA, Column("version", BigInteger))
 Index("figure_by_part", FIGURE.c.part, FIGURE.c.run, FIGURE.c.host, FIGURE.c.device)
 
-# ---- connections ----
-
 _WAIT_SECONDS = 300
 # A server's sessions find the tables in a schema of their own.
 _SESSION = "-c search_path=jmassif -c work_mem=64MB"
 # A writer waits for others. The number, "jmassi", is that of a lock until the transaction ends.
-_LOCKS = {"sqlite": "BEGIN IMMEDIATE", "postgresql": f"SELECT pg_advisory_xact_lock({0x6A6D61737369})"}
+_LOCKS = {"sqlite": text("BEGIN IMMEDIATE"), "postgresql": select(func.pg_advisory_xact_lock(0x6A6D61737369))}
 
 
-def _shown_name(name: str) -> str:
-    """The name of a database, safe to show: without a password."""
-    return printable(re.sub(r"(?<=://)([^/@:]*):[^/@]*@", r"\1:***@", re.sub(r"(password=)[^&]*", r"\1***", name)))
+def _connect(name: str) -> Any:
+    if name.startswith(SERVERS):
+        import psycopg2
 
-
-def _engine(name: str) -> Any:
-    def connect_sqlite() -> Any:
-        # Transactions begin where begin() is called, and not by themselves.
-        connection = sqlite3.connect(os.path.abspath(name), timeout=_WAIT_SECONDS, isolation_level=None)
-        connection.executescript("PRAGMA synchronous = NORMAL; PRAGMA cache_size = -48000")
-        return connection
-
-    if not name.startswith(SERVERS):
-        return create_engine("sqlite://", creator=connect_sqlite, poolclass=NullPool, future=True)
-    try:
-        driver = import_module("psycopg2")
-    except ImportError:
-        raise FleetError("PostgreSQL needs psycopg2: install python3-psycopg2, or name a file for SQLite")
-    return create_engine(
-        "postgresql://", creator=lambda: driver.connect(name, options=_SESSION), poolclass=NullPool, future=True
-    )
+        return psycopg2.connect(name, options=_SESSION)
+    # Transactions begin where begin() is called, and not by themselves.
+    connection = sqlite3.connect(os.path.abspath(name), timeout=_WAIT_SECONDS, isolation_level=None)
+    connection.executescript("PRAGMA synchronous = NORMAL; PRAGMA cache_size = -48000")
+    return connection
 
 
 def begin(connection: Any) -> None:
     """Begin a transaction that writes; other writers wait until it is committed."""
-    connection.exec_driver_sql(_LOCKS[connection.dialect.name])
+    connection.execute(_LOCKS[connection.dialect.name])
 
 
 def insert(connection: Any, table: Any, rows: List[Any]) -> None:
@@ -96,17 +79,21 @@ def insert(connection: Any, table: Any, rows: List[Any]) -> None:
 @contextmanager
 def opened(name: str, may_be_new: bool = False) -> Iterator[Any]:
     """A connection to the fleet in a file of SQLite or at a postgresql:// address. Raises FleetError, also for errors inside."""
-    shown = _shown_name(name)
-    if not (may_be_new or name.startswith(SERVERS) or os.path.exists(name)):
+    is_file = not name.startswith(SERVERS)
+    # Safe to show: without a password.
+    shown = printable(re.sub(r"(?<=://)([^/@:]*):[^/@]*@", r"\1:***@", re.sub(r"(password=)[^&]*", r"\1***", name)))
+    if is_file and not (may_be_new or os.path.exists(name)):
         raise FleetError(f"{shown}: no such file; jmassif fleet load makes one")
+    dialect = "sqlite://" if is_file else "postgresql://"
+    engine = create_engine(dialect, creator=lambda: _connect(name), poolclass=NullPool, future=True)
     try:
-        with _engine(name).connect() as connection:
+        with engine.connect() as connection:
             if may_be_new:
                 begin(connection)
             tables = inspect(connection).get_table_names()
             if may_be_new and not tables:
-                if connection.dialect.name == "postgresql":
-                    connection.exec_driver_sql("CREATE SCHEMA IF NOT EXISTS jmassif")
+                if not is_file:
+                    connection.execute(text("CREATE SCHEMA IF NOT EXISTS jmassif"))
                 _METADATA.create_all(connection, checkfirst=False)
                 connection.execute(_FLEET.insert(), {"version": VERSION})
             elif "fleet" not in tables:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Reduces a trace to rows of the database: the facts of its run, and bytes by owner, library, call and Python line at the peak.
+"""Finds traces, and reduces each to rows: the facts of its run, and bytes by owner, library, call and Python line at the peak.
 
 The names are those by which jmassif diff compares runs. It runs in processes that read traces, on any machine of a cluster; these
 need neither SQLAlchemy nor the database.
@@ -8,7 +8,8 @@ need neither SQLAlchemy nor the database.
 import errno
 import hashlib
 import os
-from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Tuple, Union
+from itertools import chain
+from typing import Any, Dict, Iterator, List, NamedTuple, Tuple
 
 from jmassif.analysis.aggregate import Usage, sum_of
 from jmassif.analysis.compare import measure
@@ -24,16 +25,12 @@ from jmassif.version import __version__
 Row = Dict[str, Any]  # of a table, by column
 
 
-class Record(NamedTuple):
-    run: Row
-    setup: List[Row]
-    parts: List[Row]
-    figures: List[Row]
+class Read(NamedTuple):
+    """A trace that was read."""
 
-
-class Refused(NamedTuple):
-    reason: str
-    is_of_content: bool = True  # stays until the file changes
+    rows: Dict[str, List[Row]]  # by table
+    reason: str = ""  # why it is refused
+    is_of_content: bool = True  # the reason stays until the file changes
 
 
 def _text(value: str) -> str:
@@ -61,7 +58,7 @@ def _parts(name: str, profile: Profile) -> Dict[Tuple[str, str], Usage]:
     return found
 
 
-def _reduced(name: str, profile: Profile) -> Record:
+def _reduced(name: str, profile: Profile) -> Dict[str, List[Row]]:
     manifest, peaks = profile.manifest, profile.peaks
     known = {key: _text(value) for key, value in sorted(facts(profile).items()) if value and key != "host"}
     setup = number_of("\n".join(f"{key}\0{value}" for key, value in known.items()))
@@ -88,7 +85,7 @@ def _reduced(name: str, profile: Profile) -> Record:
         parts.append({"part": number, "view": view, "name": part})
         bytes_ = {"host": usage.host_bytes, "device": usage.device_bytes}
         figures.append({"run": run["run"], "part": number, **bytes_, "number": usage.blocks})
-    return Record(run, setups, parts, figures)
+    return {"run": [run], "setup": setups, "part": parts, "figure": figures}
 
 
 def host_of(path: str) -> str:
@@ -97,73 +94,63 @@ def host_of(path: str) -> str:
     return host if colon and "/" not in host else ""
 
 
-def _read(path: str) -> Union[Record, Refused]:
+def _read(path: str) -> Read:
     try:
         host = host_of(path)
-        found = _reduced(path, load_file(path[len(host) + 1 :] if host else path, has_lines=False))
-        numbers = [value for row in (found.run, *found.figures) for value in row.values() if isinstance(value, int)]
+        rows = _reduced(path, load_file(path[len(host) + 1 :] if host else path, has_lines=False))
+        numbers = (value for row in chain(*rows.values()) for value in row.values() if isinstance(value, int))
         if any(abs(number) >> 63 for number in numbers):
             raise OverflowError
-        return found
+        return Read(rows)
     except TraceError as error:
         # EIO is also the reader's own error of a file whose compressed data are damaged.
         cause = error.__context__
-        return Refused(str(error), not isinstance(cause, OSError) or cause.errno == errno.EIO)
+        return Read({}, str(error), not isinstance(cause, OSError) or cause.errno == errno.EIO)
     except OverflowError:
-        return Refused("a figure is beyond 63 bits, which databases cannot hold")
+        return Read({}, "a figure is beyond 63 bits, which databases cannot hold")
     except MemoryError:
-        return Refused("there is not enough memory to read it")
+        return Read({}, "there is not enough memory to read it")
 
 
-def read(paths: List[str]) -> List[Union[Record, Refused]]:
+def read(paths: List[str]) -> List[Read]:
     return list(map(_read, paths))
-
-
-Status = Tuple[int, int]  # a file's size, and when it changed, in ns
-
-
-def status_of(path: str) -> Status:
-    status = os.stat(path)
-    return status.st_size, status.st_mtime_ns
-
-
-Refuse = Callable[[str, str], Any]  # with a path and the reason
-
-
-def files(name: str, refuse: Refuse) -> Iterator[str]:
-    """A trace itself, or all files in a directory.
-
-    A large tree may have directories that are not for everybody (lost+found); these are refused, and the others are read all the same.
-    """
-
-    def pass_over(error: OSError) -> None:
-        refuse(os.path.abspath(error.filename), f"cannot be read: {error.strerror}")
-
-    name = os.path.abspath(name)
-    if not os.path.isdir(name):
-        yield name
-        return
-    for directory, inner, names in os.walk(name, onerror=pass_over):
-        inner.sort()
-        paths = (os.path.join(directory, file) for file in sorted(names))
-        yield from (path for path in paths if os.path.isfile(path))
-
-
-def listed(name: str) -> Tuple[List[Tuple[str, Status]], List[Tuple[str, str]]]:
-    """As a worker finds them: the files, and what is refused."""
-    found: List[Tuple[str, Status]] = []
-    refused: List[Tuple[str, str]] = []
-
-    def refuse(path: str, reason: str) -> None:
-        refused.append((path, reason))
-
-    for path in files(name, refuse):
-        try:
-            found.append((path, status_of(path)))
-        except OSError as error:
-            refuse(path, f"cannot be read: {error.strerror}")
-    return found, refused
 
 
 def version() -> str:
     return __version__
+
+
+# ---- files ----
+
+
+class File(NamedTuple):
+    path: str
+    size: int = 0
+    mtime_ns: int = 0
+    changed: float = 0.0  # in seconds; that of a file with an old date, too
+    reason: str = ""  # why it cannot be read, file or directory
+
+
+def _file(path: str) -> File:
+    try:
+        status = os.stat(path)
+        return File(path, status.st_size, status.st_mtime_ns, status.st_ctime)
+    except OSError as error:
+        return File(path, reason=f"cannot be read: {error.strerror}")
+
+
+def files(name: str) -> Iterator[File]:
+    """A trace itself, or all files in a directory.
+
+    A large tree may have directories that are not for everybody (lost+found); these are refused, and the others are read all the same.
+    """
+    name = os.path.abspath(name)
+    if not os.path.isdir(name):
+        yield _file(name)
+        return
+    closed: List[OSError] = []
+    for directory, inner, names in os.walk(name, onerror=closed.append):
+        inner.sort()
+        paths = (os.path.join(directory, file) for file in sorted(names))
+        yield from (_file(path) for path in paths if os.path.isfile(path))
+    yield from (File(os.path.abspath(each.filename), reason=f"cannot be read: {each.strerror}") for each in closed)
