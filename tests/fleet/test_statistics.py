@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Fleets drawn by lot: a planted difference is found, with its size; without one next to nothing is said to have changed."""
 
+import json
 from pathlib import Path
-from typing import Any, List
+from typing import Any, Dict, List
 
 import pytest
 
@@ -12,8 +13,9 @@ for library in ("sqlalchemy", "pandas", "scipy"):
 import numpy
 
 from jmassif.fleet import FleetError
-from jmassif.fleet.compare import FleetDifference, compare, holm, intervals, read_runs
+from jmassif.fleet.compare import Runs, compare, holm, intervals
 from jmassif.fleet.database import FIGURE, PART, RUN, SETUP, begin, insert, opened
+from jmassif.fleet.tables import write_json
 
 _TAIL = 0.3  # of a cost's logarithm
 
@@ -51,9 +53,17 @@ def run_row(number: int, group: int) -> Any:
     return {**row, **numbers, **known}
 
 
-def difference(path: Path, level: float = 0.01) -> FleetDifference:
+def difference(path: Path, level: float = 0.01) -> Dict[str, Any]:
     with opened(str(path)) as connection:
-        return compare(connection, read_runs(connection), "release", None, ["owner"], "", level, 0)
+        compared = compare(Runs(connection, [], ["owner"]), "release", None, level)
+    found: Dict[str, Any] = json.loads("".join(write_json(compared)))
+    return found
+
+
+def changed_rows(found: Dict[str, Any]) -> Dict[str, Any]:
+    """By name, the change of the second group."""
+    rows = {row["name"]: row["changes"][1] for row in found["rows"]}
+    return {name: change for name, change in rows.items() if change["is_change"]}
 
 
 def test_a_planted_difference_is_found_with_its_size(tmp_path: Path) -> None:
@@ -62,13 +72,12 @@ def test_a_planted_difference_is_found_with_its_size(tmp_path: Path) -> None:
     now[:, 0] += 30000
     now[:, 7] += 20000
     found = difference(fill(tmp_path / "f.db", [before, now]))
-    changed = {row.name: row.changes[1] for row in found.rows if row.has_changed}
-    assert set(changed) == {"total", "owner7"} and found.rows[1].name == "owner7" and found.compared == 20
+    changed = changed_rows(found)
+    assert set(changed) == {"total", "owner7"} and found["rows"][1]["name"] == "owner7" and found["compared"] == 20
     for name, planted in (("total", 30000), ("owner7", 20000)):
-        change = changed[name]
-        assert change and change.interval and change.p < 0.01
-        assert change.interval[0] <= planted <= change.interval[1] and change.interval[0] > 0
-        assert change.interval[0] <= change.bytes <= change.interval[1]
+        low, high = changed[name]["interval"]
+        assert changed[name]["p"] < 0.01 and 0 < low <= planted <= high
+        assert low <= changed[name]["bytes"] <= high
 
 
 def test_of_fleets_without_a_difference_next_to_none_has_one() -> None:
@@ -94,14 +103,14 @@ def test_equal_values_are_no_change_and_different_constants_are_one(tmp_path: Pa
     before, now = numpy.full((40, 3), 5000), numpy.full((30, 3), 5000)
     now[:, 1] = 7000
     found = difference(fill(tmp_path / "f.db", [before, now]))
-    assert [row.name for row in found.rows if row.has_changed] == ["owner1"]
-    assert found.rows[1].changes[1] and found.rows[1].changes[1].interval == (2000, 2000)
+    assert list(changed_rows(found)) == ["owner1"]
+    assert found["rows"][1]["changes"][1]["interval"] == [2000, 2000]
 
 
 def test_few_runs_have_no_interval_and_are_not_judged(tmp_path: Path) -> None:
     found = difference(fill(tmp_path / "f.db", [numpy.full((40, 2), 5000), numpy.full((3, 2), 9000)]))
-    assert found.compared == 0 and not any(row.has_changed for row in found.rows)
-    assert {change.interval for row in found.rows for change in row.changes if change} == {None}
+    assert found["compared"] == 0 and not changed_rows(found)
+    assert [row["changes"][1]["interval"] for row in found["rows"]] == [None, None]
 
 
 def test_holm_is_its_definition() -> None:
@@ -115,7 +124,8 @@ def test_outliers_are_runs_far_from_the_median_of_their_group(tmp_path: Path) ->
     groups = [random.normal(1e6, 1e4, (400, 2)).astype(int) for _ in range(2)]
     groups[1][17, 1] = 1_200_000
     found = difference(fill(tmp_path / "f.db", groups))
-    assert [(each.group, each.name, each.bytes) for each in found.outliers] == [(1, "owner1", 1_200_000)]
+    far = [(each["group"], each["name"], each["bytes"]) for each in found["outliers"]]
+    assert far == [(1, "owner1", 1_200_000)]
 
 
 def test_one_group_and_no_runs_are_nothing_to_compare(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from jmassif.cli import common
 from jmassif.cli.common import Parser, Problem
 from jmassif.cli.options import non_empty, number, views
 from jmassif.cli.terminal import StatusLine, Working, bar
-from jmassif.fleet import POOLS, VIEWS, FleetError, needed
+from jmassif.fleet import VIEWS, FleetError, needed
 from jmassif.render.view import FormatError
 from jmassif.units import count
 
@@ -64,8 +64,6 @@ def build_parser(prog: str) -> Parser:
     option("--group-by", type=non_empty, required=True, metavar="KEY", help=keys)
     option("--base", metavar="VALUE", help="the group to compare with [the oldest version]")
     option("--by", type=views(VIEWS), default=list(VIEWS), metavar="VIEW,...", help=f"any of {', '.join(VIEWS)} [all]")
-    pools = "bytes (host and device), host, device [device where a GPU has its own memory, else bytes]"
-    option("--pool", choices=POOLS, default="", metavar="POOL", help=pools)
     level = number(0.0001, 50, "%")
     option("--level", type=level, default=1.0, metavar="PERCENT", help="significance level (family-wise) [1%%]")
     option("--incomplete", action="store_true", help="count runs that were killed, or still run, too")
@@ -121,10 +119,8 @@ def _diff(arguments: argparse.Namespace) -> int:
     from jmassif.fleet import compare, database, tables
 
     with database.opened(arguments.database) as connection, Working("comparing"):
-        runs = compare.read_runs(connection, arguments.where)
-        kept = runs if arguments.incomplete else runs[runs["is_complete"] == 1]
-        options = arguments.base, arguments.by, arguments.pool, arguments.level / 100
-        found = compare.compare(connection, kept, arguments.group_by, *options, len(runs) - len(kept))
+        runs = compare.Runs(connection, arguments.where, arguments.by, arguments.incomplete)
+        found = compare.compare(runs, arguments.group_by, arguments.base, arguments.level / 100)
     if arguments.format == "html":
         page = tables.write_page(found)
         common.write_page(page, [arguments.database], arguments.output, "jmassif.fleet.html", False)
@@ -140,11 +136,9 @@ def _runs(arguments: argparse.Namespace) -> int:
 
     with database.opened(arguments.database) as connection:
         runs = compare.read_runs(connection, arguments.where)
-        if arguments.format == "text" and not arguments.figures:
-            lines = tables.write_list(runs)
-        else:
-            lines = tables.write_runs(connection, runs, arguments.format != "jsonl", arguments.figures)
-        common.write(lines, arguments.output)
+        lines = tables.write_runs(connection, runs, arguments.format != "jsonl", arguments.figures)
+        is_list = arguments.format == "text" and not arguments.figures
+        common.write(tables.write_list(runs) if is_list else lines, arguments.output)
     return 0
 
 

@@ -7,7 +7,6 @@ It needs SQLAlchemy, and comparisons also pandas and SciPy. Of the reporter only
 # Figures at the peak; the cost of calls is of the whole run.
 TOTAL = "total"
 VIEWS = ("owner", "library", "scope", "python-line")
-POOLS = ("bytes", "host", "device")  # bytes: host and device
 SERVERS = ("postgresql://", "postgres://")  # beginnings of a database's name that is no file
 
 

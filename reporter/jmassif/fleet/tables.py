@@ -3,16 +3,16 @@
 
 import json
 from html import escape
-from itertools import chain, compress, groupby
-from operator import not_
-from typing import Any, Collection, Dict, Iterator, List
+from itertools import chain
+from typing import Any, Collection, Dict, Iterator, List, Tuple
 
+import pandas
 from sqlalchemy import select
 
 from jmassif.export.csv import line
 from jmassif.export.json import data
 from jmassif.fleet import TOTAL, VIEWS
-from jmassif.fleet.compare import FleetDifference, FleetRow, Frame, frame
+from jmassif.fleet.compare import Comparison, Frame, frame
 from jmassif.fleet.database import FIGURE, PART, RUN
 from jmassif.html.cells import Columns, all_shown, shown
 from jmassif.html.data import RunData
@@ -27,47 +27,43 @@ from jmassif.units import count, growth, percent, printable, size
 _MOST_NAMED = 3
 
 
-def _largest_changes(found: FleetDifference, group: int) -> str:
+def _largest_changes(found: Comparison, group: int) -> str:
     """Of the first view that has any."""
-    changes = [(row.view, row.name, row.changes[group]) for row in found.rows if row.view != TOTAL]
-    significant = [(view, name, change.bytes) for view, name, change in changes if change and change.is_change]
-    if not significant:
+    rows = found.rows[found.rows["is_change"] & (found.rows["group"] == group) & (found.rows["view"] != TOTAL)]
+    if rows.empty:
         return ""
-    by = significant[0][0]
-    of = sorted((-abs(n_bytes), printable(name), growth(n_bytes)) for view, name, n_bytes in significant if view == by)
-    more = f" and {len(of) - _MOST_NAMED} more" if len(of) > _MOST_NAMED else ""
-    named = ", ".join(f"{name} {change}" for _, name, change in of[:_MOST_NAMED])
+    by = rows["view"].iloc[0]
+    rows = rows[rows["view"] == by].sort_values("bytes", key=lambda of: -of.abs(), kind="stable")
+    named = ", ".join(f"{printable(row.name)} {growth(row.bytes)}" for row in rows.head(_MOST_NAMED).itertuples())
+    more = f" and {len(rows) - _MOST_NAMED} more" if len(rows) > _MOST_NAMED else ""
     return f" By {by.replace('-', ' ')}: {named}{more}."
 
 
-def _sentence(found: FleetDifference, group: int) -> str:
-    base, now, total = found.groups[found.base], found.groups[group], found.rows[0]
-    medians = [total.groups[place].median for place in (found.base, group)]
-    sizes = " → ".join(map(size, medians))
-    change = total.changes[group]
-    assert change
-    runs = f"{count(now.runs, 'run')} against {base.runs:,}"
-    if change.interval is None:
-        return f"Not enough runs to compare {now.label} with {base.label} ({runs}): {sizes} at the peak."
+def _sentence(found: Comparison, group: int) -> str:
+    base, now = found.groups.iloc[found.base], found.groups.iloc[group]
+    change, medians = found.rows.iloc[group], [int(found.rows["median"][place]) for place in (found.base, group)]
+    sizes, runs = " → ".join(map(size, medians)), f"{count(now['runs'], 'run')} against {base['runs']:,}"
+    if change["interval"] is None:
+        return f"Not enough runs to compare {now['label']} with {base['label']} ({runs}): {sizes} at the peak."
     memory = "" if found.pool == "bytes" else f" of {found.pool} memory"
-    between = " to ".join(map(growth, change.interval))
-    parts = _largest_changes(found, group)
-    if change.is_change:
-        more = f"{size(abs(change.bytes))}{memory} {'more' if change.bytes > 0 else 'less'}"
-        share = percent(abs(change.bytes), medians[0])
-        return f"{now.label} needs {more} than {base.label} at the peak ({between}): {sizes}, {share}, medians of {runs}.{parts}"
+    between = " to ".join(map(growth, change["interval"]))
+    parts, n_bytes = _largest_changes(found, group), abs(int(change["bytes"]))
+    if change["is_change"]:
+        more = f"{size(n_bytes)}{memory} {'more' if change['bytes'] > 0 else 'less'}"
+        sizes = f"({between}): {sizes}, {percent(n_bytes, medians[0])}"
+        return f"{now['label']} needs {more} than {base['label']} at the peak {sizes}, medians of {runs}.{parts}"
     return (
-        f"No significant difference between {now.label} and {base.label} at the peak{memory}, {runs}: {sizes} ({between})."
-        f"{parts or ' No part differs significantly.'}"
+        f"No significant difference between {now['label']} and {base['label']} at the peak{memory}, {runs}: {sizes}"
+        f" ({between}).{parts or ' No part differs significantly.'}"
     )
 
 
-def headline(found: FleetDifference) -> List[str]:
+def headline(found: Comparison) -> List[str]:
     """Sentences that are safe to show, of the newest group first."""
     return [_sentence(found, group) for group in reversed(range(len(found.groups))) if group != found.base]
 
 
-def method(found: FleetDifference) -> str:
+def method(found: Comparison) -> str:
     """The statistical method, and the runs that are left out."""
     left_out = f" Left out: {count(found.left_out, 'run')} without an end (--incomplete includes them)."
     test = (
@@ -75,7 +71,7 @@ def method(found: FleetDifference) -> str:
         f" together (Holm). From and to: a {100 * (1 - found.level):.6g} % confidence interval of the change."
     )
     return (
-        f"Changes are of medians, against {found.groups[found.base].label}.{test * (found.compared > 0)} Spread: between the"
+        f"Changes are of medians, against {found.groups['label'][found.base]}.{test * (found.compared > 0)} Spread: between the"
         f" quartiles.{left_out * (found.left_out > 0)}"
     )
 
@@ -83,14 +79,18 @@ def method(found: FleetDifference) -> str:
 # ---- data ----
 
 
-def _data(found: FleetDifference) -> Dict[str, Any]:
+def write_json(found: Comparison) -> Iterator[str]:
+    rows = []
+    for (view, name), row in found.rows.groupby(["view", "name"], sort=False):
+        changes: List[Any] = row[["bytes", "interval", "p", "is_change"]].to_dict("records")
+        changes[found.base] = None
+        groups = row[["n", "median", "spread", "low", "high"]].to_dict("records")
+        rows.append({"view": view, "name": name, "groups": groups, "changes": changes})
     head = {"format": "jmassif-fleet-difference", "version": 2, "headline": headline(found), "method": method(found)}
-    members = {name: data(member) for name, member in found._asdict().items() if name not in ("runs", "values")}
-    return {**head, **members}
-
-
-def write_json(found: FleetDifference) -> Iterator[str]:
-    yield json.dumps(_data(found), indent=1, ensure_ascii=False)
+    members: Dict[str, Any] = {**head, **found._asdict(), "rows": rows}
+    del members["runs"], members["values"]
+    members.update({name: members[name].to_dict("records") for name in ("groups", "outliers", "facts")})
+    yield json.dumps(data(members), indent=1, ensure_ascii=False)
 
 
 # Runs, in columns of the table `run` that are the run's.
@@ -105,144 +105,147 @@ def write_runs(connection: Any, runs: Frame, is_csv: bool, of_figures: bool) -> 
         figures = frame(connection, of_run.join(PART, FIGURE.c.part == PART.c.part)).sort_values(["view", "name"])
         rows = runs[["run", "id"]].merge(figures, on="run").drop(columns="run")
     heads = ["run", *rows.columns[1:]]
-    if is_csv:
-        yield from map(line, chain([heads], rows.itertuples(index=False)))
-    else:
-        yield from (json.dumps(dict(zip(heads, row)), ensure_ascii=False) for row in rows.itertuples(index=False))
+    for row in chain([heads] * is_csv, rows.itertuples(index=False)):
+        yield line(row) if is_csv else json.dumps(dict(zip(heads, row)), ensure_ascii=False)
 
 
 # ---- tables ----
-# For a terminal, and in Markdown for a merge request.
+# Those of the page are for a text too, but for those of parts: in a text each group has a line of its own.
 
 _MAX_NAME = 60
 _TITLES = {view: f"By {view.replace('-', ' ')}, at the peak" for view in VIEWS}
 _TITLES.update({TOTAL: "Memory at the peak", "scope": "Cost by call"})
-_LAST_TITLES = "Outliers", "Facts that differ between most runs of the groups"
-_MOST_ROWS = 20  # of outliers, and of facts
-_HEADS = ["", "runs", "median", "spread", "5 %", "95 %", "change", "from", "to"]
+_MOST_ROWS = 25
+_DISTRIBUTION = [("runs", "whole"), ("median", "bytes"), ("spread", "bytes"), ("5 %", "bytes"), ("95 %", "bytes")]
+_CHANGE = [("change", "growth"), ("from … to", ""), ("significant", "")]
+_FACTS = "Facts that differ between most runs of the groups"
 
 
-def _short(text: str) -> str:
-    return cut(printable(text), _MAX_NAME)
+def _table(view: str, title: str, columns: List[Tuple[str, str]], rows: List[List[TableCell]]) -> ReadyTable:
+    return ReadyTable(view, title, "medians" if view.startswith("by-") else "", _MOST_ROWS, columns, rows, [])
 
 
-def _lines(found: FleetDifference, row: FleetRow) -> Iterator[List[str]]:
-    """A line with the name, and one for each group."""
-    yield [_short(row.name)] + [""] * (len(_HEADS) - 1)
-    for group, of, change in zip(found.groups, row.groups, row.changes):
-        cells = [f"{of.n:,}", *map(size, of[1:]), growth(change.bytes) if change else ""]
-        if change:
-            cells += map(growth, change.interval) if change.interval else ["too few runs"]
-        yield [f"  {_short(group.label)}", *cells] + [""] * (len(_HEADS) - 1 - len(cells))
+def _rows(found: Comparison) -> Frame:
+    """With texts for the changes; the base has none."""
+    is_base = found.rows["group"] == found.base
+    texts = [" … ".join(map(growth, each)) if each else "too few runs" for each in found.rows["interval"]]
+    changes = found.rows["bytes"].astype(object).mask(is_base, "")
+    significant = found.rows["is_change"].map({True: "yes", False: ""})
+    return found.rows.assign(bytes=changes, between=pandas.Series(texts).mask(is_base, ""), significant=significant)
 
 
-def _outliers(found: FleetDifference) -> Iterator[Any]:
-    for each in found.outliers:
-        part = "total" if each.view == TOTAL else f"{each.view} {each.name}"
-        yield [each.host or each.file, found.groups[each.group].label, each.bytes, each.median, part, each.file]
+def _parts_of_text(found: Comparison, is_all: bool) -> Iterator[ReadyTable]:
+    for view, of_view in _rows(found).groupby("view", sort=False):
+        rows: List[List[TableCell]] = []
+        left_out = [0, 0]
+        for name, row in of_view.groupby("name", sort=False):
+            if is_all or view == TOTAL or row["is_change"].any():
+                cells = row[["n", "median", "spread", "low", "high", "bytes", "between"]].to_numpy().tolist()
+                rows.append([name] + [""] * len(cells[0]))
+                rows += ([f"  {label}", *of] for label, of in zip(found.groups["label"], cells))
+            else:
+                left_out[int(row["between"].isin(["too few runs", ""]).all())] += 1
+        which = "without a significant difference", "with too few runs to compare"
+        note = ", ".join(f"{n} {text}" for n, text in zip(left_out, which) if n)
+        table = _table(f"by-{view}", _TITLES[view], [("", ""), *_DISTRIBUTION, *_CHANGE[:2]], rows)
+        yield table._replace(note=note, limit=len(rows))
 
 
-def _facts(found: FleetDifference) -> Iterator[Any]:
-    for fact in found.facts:
-        texts = [_short(each["value"] or "?") for each in fact.values]
-        shares = [100 * each["runs"] // group.runs for each, group in zip(fact.values, found.groups)]
-        cells = [text if share == 100 else f"{text} ({share} %)" for text, share in zip(texts, shares)]
-        yield [_short(fact.label), *cells]
+def _parts_of_page(found: Comparison) -> Iterator[ReadyTable]:
+    heads = [("name", ""), *((label, "bytes") for label in found.groups["label"])]
+    columns = [("median", group) for group in found.groups.index]
+    for group, label in found.groups["label"].drop(found.base).items():
+        heads += [(f"change, {label}", "growth"), *_CHANGE[1:]]
+        columns += [(name, group) for name in ("bytes", "between", "significant")]
+    for view, rows in _rows(found).groupby("view", sort=False):
+        wide = rows.pivot(index="name", columns="group").loc[rows["name"].unique(), columns]
+        yield _table(f"by-{view}", _TITLES[view], heads, wide.reset_index().to_numpy().tolist())
 
 
-def write_tables(found: FleetDifference, is_all: bool, is_markdown: bool) -> Iterator[str]:
+def _others(found: Comparison) -> Iterator[ReadyTable]:
+    """Of the outliers, and of facts."""
+    labels = list(found.groups["label"])
+    rows: List[List[TableCell]] = []
+    for of in found.outliers.itertuples():
+        part = "total" if of.view == TOTAL else f"{of.view} {of.name}"
+        rows.append([of.host or of.file, labels[of.group], of.bytes, of.median, part, of.file])
+    heads = [("run", ""), ("group", ""), ("bytes", "bytes"), ("median", "bytes"), ("part", ""), ("trace", "long")]
+    yield _table("outliers", "Outliers", heads, rows)
+    rows = []
+    for of in found.facts.itertuples():
+        shares = [100 * each["runs"] // n for each, n in zip(of.values, found.groups["runs"])]
+        texts = (_text(each["value"] or "?") for each in of.values)
+        rows.append([of.label, *(f"{text} ({n} %)" if n < 100 else text for text, n in zip(texts, shares))])
+    yield _table("facts", _FACTS, [("name", ""), *((label, "") for label in labels)], rows)
+
+
+def _text(cell: TableCell, kind: str = "") -> str:
+    if isinstance(cell, str):
+        return printable(cell) if kind == "long" else cut(printable(cell), _MAX_NAME)
+    number = int(cell)
+    return size(number) if kind == "bytes" else growth(number) if kind == "growth" else f"{number:,}"
+
+
+def _lines(table: ReadyTable, n: int, is_markdown: bool) -> Iterator[str]:
+    heads = [head for head, _ in table.columns]
+    rows = [[_text(cell, kind) for cell, (_, kind) in zip(row, table.columns)] for row in table.rows[:n]]
+    is_numbers = table.view.startswith("by-")
+    if is_markdown:
+        return markdown_table(heads, rows, "--:" if is_numbers else ":--")
+    return text_table([heads, *rows], ">" if is_numbers else "<")
+
+
+def write_tables(found: Comparison, is_all: bool, is_markdown: bool) -> Iterator[str]:
     """For a terminal, or in Markdown for a merge request."""
-
-    def section(title: str, heads: List[str], rows: List[List[str]], left_out: str, align: str = "<") -> Iterator[str]:
-        yield from ["", f"### {escaped(title)}", ""] if is_markdown else heading(title)
-        if rows and is_markdown:
-            yield from markdown_table(heads, rows, "--:" if align == ">" else ":--")
-        elif rows:
-            yield from text_table([heads, *rows], align)
-        if left_out:
-            yield from [*[""] * (is_markdown and len(rows) > 0), f"{left_out} (--all shows them)."]
-
     for at, text in enumerate([*headline(found), method(found)]):
         yield from [*[""] * (at > 0), *([escaped(text)] if is_markdown else paragraph(text))]
-    for view, group in groupby(found.rows, lambda row: row.view):
-        of_view = list(group)
-        is_shown = [is_all or row.has_changed or view == TOTAL for row in of_view]
-        some = list(compress(of_view, is_shown))
-        same = list(compress(of_view, map(not_, is_shown)))
-        lines = [line for row in some for line in _lines(found, row)]
-        n_compared = sum(any(change and change.interval for change in row.changes) for row in same)
-        known = {"without a significant difference": n_compared, "with too few runs to compare": len(same) - n_compared}
-        left_out = ", ".join(f"{n} {which}" for which, n in known.items() if n)
-        yield from section(_TITLES[view], _HEADS, lines, left_out, ">")
-    heads = ["", "group", "bytes", "group's median", "part", "trace"], ["", *(group.label for group in found.groups)]
-    outliers = [
-        [_short(run), label, *map(size, sizes), _short(part), printable(file)]
-        for run, label, *sizes, part, file in _outliers(found)
-    ]
-    for title, of, rows in zip(_LAST_TITLES, heads, (outliers, list(_facts(found)))):
-        n_more = 0 if is_all else max(0, len(rows) - _MOST_ROWS)
-        if rows:
-            yield from section(title, of, rows[: len(rows) - n_more], f"{n_more:,} more" if n_more else "")
+    for table in chain(_parts_of_text(found, is_all), _others(found)):
+        n = len(table.rows) if is_all else min(len(table.rows), table.limit)
+        left_out = table.note or f"{len(table.rows) - n:,} more" * (n < len(table.rows))
+        if n or left_out:
+            yield from ["", f"### {escaped(table.caption)}", ""] if is_markdown else heading(table.caption)
+        if n:
+            yield from _lines(table, n, is_markdown)
+        if left_out:
+            yield from [*[""] * (is_markdown and n > 0), f"{left_out} (--all shows them)."]
 
 
 def write_list(runs: Frame) -> Iterator[str]:
     """The runs for a terminal."""
-    rows = [["start", "host", "board", "JetPack", "PyTorch", "ended", "peak", "trace"]]
-    for run in runs.fillna("").to_dict("records"):
-        texts = [_short(run[name]) for name in ("start", "host", "board", "jetpack", "pytorch", "ended")]
-        rows.append([*texts, size(run["peak_total"]) if run["peak_total"] != "" else "", printable(run["file"])])
-    yield from text_table(rows, "<")
+    names = ["start", "host", "board", "jetpack", "pytorch", "ended", "peak_total", "file"]
+    heads = ["start", "host", "board", "JetPack", "PyTorch", "ended", "peak", "trace"]
+    columns = list(zip(heads, [""] * 6 + ["bytes", "long"]))
+    table = _table("runs", "", columns, runs[names].fillna("").to_numpy().tolist())
+    yield from _lines(table, len(runs), False)
 
 
 # ---- the page ----
 
 
-def _part(found: FleetDifference, row: FleetRow) -> FleetPart:
-    title = "Total" if row.view == TOTAL else f"{row.view.replace('-', ' ')} {row.name}"
+def _part(view: str, name: str, row: Frame) -> FleetPart:
     groups = []
-    for of in row.groups:
-        median, spread, low, high = map(size, of[1:])
-        groups.append(f"{count(of.n, 'run')}: median {median}, spread {spread}, 5 % below {low}, 5 % above {high}")
-    return FleetPart(title, groups)
+    for n, *sizes in row[["n", "median", "spread", "low", "high"]].itertuples(index=False):
+        groups.append("{}: median {}, spread {}, 5 % below {}, 5 % above {}".format(count(n, "run"), *map(size, sizes)))
+    return FleetPart("Total" if view == TOTAL else f"{view.replace('-', ' ')} {name}", groups)
 
 
-def _part_row(row: FleetRow) -> List[TableCell]:
-    cells: List[TableCell] = [row.name, *(of.median for of in row.groups)]
-    for change in filter(None, row.changes):
-        interval = " … ".join(map(growth, change.interval)) if change.interval else "too few runs"
-        cells += [change.bytes, interval, "yes" if change.is_change else ""]
-    return cells
-
-
-def _page_tables(found: FleetDifference) -> Iterator[ReadyTable]:
-    labels = [group.label for group in found.groups]
-    heads = [("name", ""), *((label, "bytes") for label in labels)]
-    for label in (label for n, label in enumerate(labels) if n != found.base):
-        heads += [(f"change, {label}", "growth"), ("from … to", ""), ("significant", "")]
-    for view, rows in groupby(found.rows, lambda row: row.view):
-        yield ReadyTable(f"by-{view}", _TITLES[view], "medians", 25, heads, list(map(_part_row, rows)), [])
-    heads = [("run", ""), ("group", ""), ("bytes", "bytes"), ("median", "bytes"), ("part", ""), ("trace", "long")]
-    yield ReadyTable("outliers", _LAST_TITLES[0], "", 25, heads, list(_outliers(found)), [])
-    heads = [("name", ""), *((label, "") for label in labels)]
-    yield ReadyTable("facts", _LAST_TITLES[1], "", 25, heads, list(_facts(found)), [])
-
-
-def write_page(found: FleetDifference, links: str = "", served: Collection[str] = ()) -> Iterator[str]:
+def write_page(found: Comparison, links: str = "", served: Collection[str] = ()) -> Iterator[str]:
     """As HTML, with the runs of each group, in columns, and the figures of each. Raises FormatError.
 
     `links`: markup; `served`: ids of the runs whose report the page's server has.
     """
-    groups = [group.label for group in found.groups]
     runs = []
     for of_group in found.runs:
         texts = [[text or "" for text in of_group[name]] for name in ("host", "board", "file", "start")]
         texts.append([f"run-{id_}" if id_ in served else "" for id_ in of_group["id"]] if served else [])
         runs.append(FleetRuns(*texts))
-    page = FleetPage(groups, [_part(found, row) for row in found.rows], runs, list(_page_tables(found)))
+    groups = list(found.groups["label"])
+    parts = [_part(view, name, row) for (view, name), row in found.rows.groupby(["view", "name"], sort=False)]
+    page = FleetPage(groups, parts, runs, [*_parts_of_page(found), *_others(found)])
     packed = Columns()
-    for row in range(len(found.rows)):
+    for part in range(len(parts)):
         for group, values in enumerate(found.values):
-            packed.add(f"{row}.{group}", values.iloc[:, row].tolist(), "signed")
+            packed.add(f"{part}.{group}", values.iloc[:, part].tolist(), "signed")
     title = shown(" → ".join(groups))
     first = links + "".join(f'<p class="statement">{escape(text)}</p>' for text in headline(found))
     first += f'<p class="quiet">{escape(method(found))}</p>'
