@@ -194,7 +194,7 @@ def test_the_reports_of_outliers_are_made_before_they_are_asked_for(
     fleet = Fleet(str(tmp_path / "db"), "", [], [])
     fleet.start()
     until = time.monotonic() + 120
-    while not read:
+    while not fleet._made.cache_info().currsize:
         assert time.monotonic() < until
         time.sleep(0.1)
     fleet.close()

@@ -136,9 +136,7 @@ def _runs(arguments: argparse.Namespace) -> int:
 
     with database.opened(arguments.database) as connection:
         runs = compare.read_runs(connection, arguments.where)
-        lines = tables.write_runs(connection, runs, arguments.format != "jsonl", arguments.figures)
-        is_list = arguments.format == "text" and not arguments.figures
-        common.write(tables.write_list(runs) if is_list else lines, arguments.output)
+        common.write(tables.write_runs(connection, runs, arguments.format, arguments.figures), arguments.output)
     return 0
 
 

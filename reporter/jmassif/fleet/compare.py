@@ -123,16 +123,20 @@ class Comparison(NamedTuple):
     values: List[Frame]  # by group: bytes by run and part
 
 
-def _outliers(runs: Sequence[Frame], figures: Frame, rows: Frame) -> Frame:
+def _outliers(runs: Sequence[Frame], values: Sequence[Frame], tables: Sequence[Frame]) -> Frame:
     """Each in the part where it is farthest."""
-    least = max(1, rows["median"].where(rows["view"] == TOTAL).max() // 200)
-    of = pandas.concat([each[["run", "id", "file", "host"]].assign(group=group) for group, each in enumerate(runs)])
-    far = figures.melt(ignore_index=False, value_name="bytes").reset_index().merge(of, on="run")
-    far = far.merge(rows[["group", "view", "name", "low", "median", "high"]], on=["group", "view", "name"])
-    far["distance"] = (far["bytes"] - far["median"]).abs()
-    tail = (far["high"] - far["median"]).where(far["bytes"] > far["median"], far["median"] - far["low"])
-    far = far[(far["distance"] > _FAR * tail) & (far["distance"] >= least)]
-    far = far.sort_values(["distance", "id"], ascending=[False, True]).drop_duplicates("run").assign(run=far["id"])
+    least, found = max(1, max(table.at[(TOTAL, TOTAL), "median"] for table in tables) // 200), []
+    for group, (of, held, table) in enumerate(zip(runs, values, tables)):
+        distance = (held - table["median"]).abs().to_numpy()
+        tails = table["high"] - table["median"], table["median"] - table["low"]
+        distance[(distance <= _FAR * numpy.where(held > table["median"], *tails)) | (distance < least)] = 0
+        at = numpy.flatnonzero(distance.any(axis=1))
+        parts = table.iloc[distance[at].argmax(axis=1)].reset_index()[["group", "view", "name", "median"]]
+        far = of.iloc[at][["id", "file", "host"]].reset_index(drop=True).join(parts)
+        found.append(
+            far.assign(bytes=held.to_numpy()[at, distance[at].argmax(axis=1)], distance=-distance[at].max(axis=1))
+        )
+    far = pandas.concat(found).sort_values(["distance", "id"]).rename(columns={"id": "run"})
     return far[["run", "file", "host", "group", "view", "name", "bytes", "median"]]
 
 
@@ -171,7 +175,7 @@ def compare(of: Runs, key: str, base: Optional[str], level: float) -> Comparison
         table = each.quantile(list(_QUANTILES)).round().astype("int64").T.rename(columns=_QUANTILES)
         table["p"] = mannwhitneyu(each, values[first], axis=0, method="asymptotic").pvalue
         tables.append(table.assign(group=group, n=len(each), interval=intervals(values[first], each, level)))
-    rows = pandas.concat(tables).reset_index()
+    outliers, rows = _outliers(runs, values, tables), pandas.concat(tables).reset_index()
     rows["bytes"] = rows["median"] - numpy.tile(tables[first]["median"], len(tables))
     rows["spread"] = rows["three"] - rows["quarter"]
     is_judged = rows["interval"].notna() & (rows["group"] != first)
@@ -183,5 +187,5 @@ def compare(of: Runs, key: str, base: Optional[str], level: float) -> Comparison
     rows = rows.sort_values(["order", "largest", "name", "group"], ignore_index=True)
     parts = list(rows.loc[rows["group"] == first, ["view", "name"]].itertuples(index=False, name=None))
     values, left_out = [each[parts] for each in values], len(of.all) - len(of.runs)
-    more = groups, rows, _outliers(runs, of.figures, rows), _facts(runs, key), runs, values
+    more = groups, rows, outliers, _facts(runs, key), runs, values
     return Comparison(key, of.pool, level, first, int(is_judged.sum()), left_out, *more)

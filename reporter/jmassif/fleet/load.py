@@ -193,12 +193,13 @@ def _add(connection: Any, rows: Dict[str, List[Row]]) -> None:
 def load(connection: Any, found: Iterable[File], readers: Readers) -> Iterator[Outcome]:
     """Add the runs of all traces that are not loaded yet; each outcome follows its commit."""
     left = iter(found)
-    for some in iter(lambda: {unicode_text(file.path): file for file in islice(left, _LOOK_UP)}, {}):
-        traces = connection.execute(select(TRACE).where(TRACE.c.path.in_(list(some)))).fetchall()
+    for some in iter(lambda: {file.path: file for file in islice(left, _LOOK_UP)}, {}):
+        names = list(map(unicode_text, some))
+        traces = connection.execute(select(TRACE).where(TRACE.c.path.in_(names))).fetchall()
         connection.commit()
         known = {(row.path, row.size, row.mtime_ns): row.reason or "" for row in traces}
         wanted: Dict[str, Row] = {}
-        for name, file in some.items():
+        for name, file in zip(names, some.values()):
             key = name, file.size, file.mtime_ns
             if file.reason or key in known:
                 yield file.path, file.reason or known[key], bool(file.reason)

@@ -111,9 +111,9 @@ class Fleet(Pages):
     def page_of(self, name: str) -> Optional[bytes]:
         state, self._last_wanted = self._now, time.monotonic()
         kind, _, rest = name.partition("-")
-        if kind == "run":
-            return self._report(state, rest)
-        return state.pages.get(rest if kind == "by" else "" if name else next(iter(state.pages)))
+        if name == "":
+            return next(iter(state.pages.values()))
+        return state.pages.get(rest) if kind == "by" else self._report(state, rest) if kind == "run" else None
 
     def start(self) -> None:
         threading.Thread(target=self._work, daemon=True).start()

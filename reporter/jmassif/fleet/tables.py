@@ -3,10 +3,9 @@
 
 import json
 from html import escape
-from itertools import chain
+from itertools import chain, groupby
 from typing import Any, Collection, Dict, Iterator, List, Tuple
 
-import pandas
 from sqlalchemy import select
 
 from jmassif.export.csv import line
@@ -79,12 +78,21 @@ def method(found: Comparison) -> str:
 # ---- data ----
 
 
+def _by_part(found: Comparison) -> Iterator[Tuple[str, str, List[Any]]]:
+    """View and name of each part, and its row in each group."""
+    rows, n = found.rows.to_dict("records"), len(found.groups)
+    yield from ((rows[at]["view"], rows[at]["name"], rows[at : at + n]) for at in range(0, len(rows), n))
+
+
+def _members(row: Dict[str, Any], names: str) -> Dict[str, Any]:
+    return {name: row[name] for name in names.split()}
+
+
 def write_json(found: Comparison) -> Iterator[str]:
     rows = []
-    for (view, name), row in found.rows.groupby(["view", "name"], sort=False):
-        changes: List[Any] = row[["bytes", "interval", "p", "is_change"]].to_dict("records")
-        changes[found.base] = None
-        groups = row[["n", "median", "spread", "low", "high"]].to_dict("records")
+    for view, name, of in _by_part(found):
+        groups = [_members(row, "n median spread low high") for row in of]
+        changes = [None if row["group"] == found.base else _members(row, "bytes interval p is_change") for row in of]
         rows.append({"view": view, "name": name, "groups": groups, "changes": changes})
     head = {"format": "jmassif-fleet-difference", "version": 2, "headline": headline(found), "method": method(found)}
     members: Dict[str, Any] = {**head, **found._asdict(), "rows": rows}
@@ -97,16 +105,24 @@ def write_json(found: Comparison) -> Iterator[str]:
 _RUN_FIELDS = [name for name in RUN.columns.keys() if name not in ("run", "id", "setup")]
 
 
-def write_runs(connection: Any, runs: Frame, is_csv: bool, of_figures: bool) -> Iterator[str]:
-    """Runs under their ids, or their figures, as CSV or a line of JSON each."""
+def write_runs(connection: Any, runs: Frame, form: str, of_figures: bool) -> Iterator[str]:
+    """Runs as a list for a terminal, and under their ids, as their figures are, as CSV or a line of JSON each."""
     rows = runs[["id", *_RUN_FIELDS]]
     if of_figures:
         of_run = select(FIGURE.c.run, PART.c.view, PART.c.name, FIGURE.c.host, FIGURE.c.device, FIGURE.c.number)
         figures = frame(connection, of_run.join(PART, FIGURE.c.part == PART.c.part)).sort_values(["view", "name"])
         rows = runs[["run", "id"]].merge(figures, on="run").drop(columns="run")
+    elif form == "text":
+        columns = [(head, "") for head in ("start", "host", "board", "JetPack", "PyTorch", "ended")]
+        names = ["start", "host", "board", "jetpack", "pytorch", "ended", "peak_total", "file"]
+        table = _table(
+            "runs", "", [*columns, ("peak", "bytes"), ("trace", "long")], rows[names].fillna("").to_numpy().tolist()
+        )
+        yield from _lines(table, len(rows), False)
+        return
     heads = ["run", *rows.columns[1:]]
-    for row in chain([heads] * is_csv, rows.itertuples(index=False)):
-        yield line(row) if is_csv else json.dumps(dict(zip(heads, row)), ensure_ascii=False)
+    for row in chain([heads] * (form != "jsonl"), rows.itertuples(index=False)):
+        yield json.dumps(dict(zip(heads, row)), ensure_ascii=False) if form == "jsonl" else line(row)
 
 
 # ---- tables ----
@@ -125,41 +141,39 @@ def _table(view: str, title: str, columns: List[Tuple[str, str]], rows: List[Lis
     return ReadyTable(view, title, "medians" if view.startswith("by-") else "", _MOST_ROWS, columns, rows, [])
 
 
-def _rows(found: Comparison) -> Frame:
-    """With texts for the changes; the base has none."""
-    is_base = found.rows["group"] == found.base
-    texts = [" … ".join(map(growth, each)) if each else "too few runs" for each in found.rows["interval"]]
-    changes = found.rows["bytes"].astype(object).mask(is_base, "")
-    significant = found.rows["is_change"].map({True: "yes", False: ""})
-    return found.rows.assign(bytes=changes, between=pandas.Series(texts).mask(is_base, ""), significant=significant)
+def _interval(row: Dict[str, Any]) -> str:
+    return " … ".join(map(growth, row["interval"])) if row["interval"] else "too few runs"
 
 
 def _parts_of_text(found: Comparison, is_all: bool) -> Iterator[ReadyTable]:
-    for view, of_view in _rows(found).groupby("view", sort=False):
+    for view, parts in groupby(_by_part(found), lambda part: part[0]):
         rows: List[List[TableCell]] = []
-        left_out = [0, 0]
-        for name, row in of_view.groupby("name", sort=False):
-            if is_all or view == TOTAL or row["is_change"].any():
-                cells = row[["n", "median", "spread", "low", "high", "bytes", "between"]].to_numpy().tolist()
-                rows.append([name] + [""] * len(cells[0]))
-                rows += ([f"  {label}", *of] for label, of in zip(found.groups["label"], cells))
-            else:
-                left_out[int(row["between"].isin(["too few runs", ""]).all())] += 1
-        which = "without a significant difference", "with too few runs to compare"
-        note = ", ".join(f"{n} {text}" for n, text in zip(left_out, which) if n)
+        left_out = {"without a significant difference": 0, "with too few runs to compare": 0}
+        for _, name, of in parts:
+            others = [row for row in of if row["group"] != found.base]
+            if not (is_all or view == TOTAL or any(row["is_change"] for row in others)):
+                left_out[list(left_out)[not any(row["interval"] for row in others)]] += 1
+                continue
+            rows.append([name, *([""] * 7)])
+            for label, row in zip(found.groups["label"], of):
+                change = [row["bytes"], _interval(row)] if row in others else ["", ""]
+                rows.append([f"  {label}", *_members(row, "n median spread low high").values(), *change])
+        note = ", ".join(f"{n} {text}" for text, n in left_out.items() if n)
         table = _table(f"by-{view}", _TITLES[view], [("", ""), *_DISTRIBUTION, *_CHANGE[:2]], rows)
         yield table._replace(note=note, limit=len(rows))
 
 
 def _parts_of_page(found: Comparison) -> Iterator[ReadyTable]:
     heads = [("name", ""), *((label, "bytes") for label in found.groups["label"])]
-    columns = [("median", group) for group in found.groups.index]
-    for group, label in found.groups["label"].drop(found.base).items():
+    for label in found.groups["label"].drop(found.base):
         heads += [(f"change, {label}", "growth"), *_CHANGE[1:]]
-        columns += [(name, group) for name in ("bytes", "between", "significant")]
-    for view, rows in _rows(found).groupby("view", sort=False):
-        wide = rows.pivot(index="name", columns="group").loc[rows["name"].unique(), columns]
-        yield _table(f"by-{view}", _TITLES[view], heads, wide.reset_index().to_numpy().tolist())
+    for view, parts in groupby(_by_part(found), lambda part: part[0]):
+        rows: List[List[TableCell]] = []
+        for _, name, of in parts:
+            others = [row for row in of if row["group"] != found.base]
+            changes = ([row["bytes"], _interval(row), "yes" if row["is_change"] else ""] for row in others)
+            rows.append([name, *(row["median"] for row in of), *chain(*changes)])
+        yield _table(f"by-{view}", _TITLES[view], heads, rows)
 
 
 def _others(found: Comparison) -> Iterator[ReadyTable]:
@@ -210,22 +224,14 @@ def write_tables(found: Comparison, is_all: bool, is_markdown: bool) -> Iterator
             yield from [*[""] * (is_markdown and n > 0), f"{left_out} (--all shows them)."]
 
 
-def write_list(runs: Frame) -> Iterator[str]:
-    """The runs for a terminal."""
-    names = ["start", "host", "board", "jetpack", "pytorch", "ended", "peak_total", "file"]
-    heads = ["start", "host", "board", "JetPack", "PyTorch", "ended", "peak", "trace"]
-    columns = list(zip(heads, [""] * 6 + ["bytes", "long"]))
-    table = _table("runs", "", columns, runs[names].fillna("").to_numpy().tolist())
-    yield from _lines(table, len(runs), False)
-
-
 # ---- the page ----
 
 
-def _part(view: str, name: str, row: Frame) -> FleetPart:
+def _part(view: str, name: str, rows: List[Any]) -> FleetPart:
     groups = []
-    for n, *sizes in row[["n", "median", "spread", "low", "high"]].itertuples(index=False):
-        groups.append("{}: median {}, spread {}, 5 % below {}, 5 % above {}".format(count(n, "run"), *map(size, sizes)))
+    for row in rows:
+        sizes = map(size, _members(row, "median spread low high").values())
+        groups.append("{}: median {}, spread {}, 5 % below {}, 5 % above {}".format(count(row["n"], "run"), *sizes))
     return FleetPart("Total" if view == TOTAL else f"{view.replace('-', ' ')} {name}", groups)
 
 
@@ -240,7 +246,7 @@ def write_page(found: Comparison, links: str = "", served: Collection[str] = ())
         texts.append([f"run-{id_}" if id_ in served else "" for id_ in of_group["id"]] if served else [])
         runs.append(FleetRuns(*texts))
     groups = list(found.groups["label"])
-    parts = [_part(view, name, row) for (view, name), row in found.rows.groupby(["view", "name"], sort=False)]
+    parts = [_part(*part) for part in _by_part(found)]
     page = FleetPage(groups, parts, runs, [*_parts_of_page(found), *_others(found)])
     packed = Columns()
     for part in range(len(parts)):
