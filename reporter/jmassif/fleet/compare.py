@@ -57,7 +57,7 @@ def read_runs(connection: Any, conditions: Sequence[str] = ()) -> Frame:
 
 
 class Runs:
-    """What is compared: runs, by default without those that have no end, and bytes by run and part, (view, name)."""
+    """Runs to compare, by default only those with an end, and bytes by run and part, (view, name)."""
 
     def __init__(self, connection: Any, conditions: Sequence[str], views: Sequence[str] = VIEWS, is_all: bool = False):
         self.all, self.views = read_runs(connection, conditions), [TOTAL, *views]

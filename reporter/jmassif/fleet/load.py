@@ -62,7 +62,7 @@ class Readers:
         self._pools: Dict[str, Any] = {}  # by host; "": all that the loader can reach
 
     def hosts(self) -> Dict[str, str]:
-        """Of the cluster, with a worker of each."""
+        """Return the hosts of the cluster, with a worker of each."""
         from distributed.comm import get_address_host
 
         return {get_address_host(worker): worker for worker in self._client.run(version)}

@@ -45,7 +45,7 @@ def _keys(runs: Any, first: str) -> List[str]:
 
 
 class _State(NamedTuple):
-    """What is served of a database at one time."""
+    """Pages of a database at one time."""
 
     mark: Tuple[int, ...]  # that of its traces
     pages: Dict[str, bytes]  # by key

@@ -27,7 +27,7 @@ _MOST_NAMED = 3
 
 
 def _largest_changes(found: Comparison, group: int) -> str:
-    """Of the first view that has any."""
+    """Name changes of the first view that has any."""
     rows = found.rows[found.rows["is_change"] & (found.rows["group"] == group) & (found.rows["view"] != TOTAL)]
     if rows.empty:
         return ""
@@ -177,7 +177,7 @@ def _parts_of_page(found: Comparison) -> Iterator[ReadyTable]:
 
 
 def _others(found: Comparison) -> Iterator[ReadyTable]:
-    """Of the outliers, and of facts."""
+    """Tables of outliers and facts."""
     labels = list(found.groups["label"])
     rows: List[List[TableCell]] = []
     for of in found.outliers.itertuples():
