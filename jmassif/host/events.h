@@ -7,8 +7,6 @@
 
 #include "host/types.h"
 
-// ---- the run --------------------------------------------------------------------------------------------------
-
 // Options are known, the program has not begun: opens the trace, or ends the run (exit status 2).
 void event_started(void);
 
@@ -23,14 +21,10 @@ void event_killed(UInt signal);
 // The recording ends, and the program goes on.
 void event_stopped(void);
 
-// ---- mappings -------------------------------------------------------------------------------------------------
-
 // `has_symbols`: the host has read the symbols of an object with this.
 void event_mapped(Addr start, SizeT bytes, Bool is_readable, Bool is_code, Bool has_symbols);
 void event_protected(Addr start, SizeT bytes, Bool is_code);
 void event_unmapped(Addr start, SizeT bytes);
-
-// ---- threads and processes ------------------------------------------------------------------------------------
 
 void event_thread_created(ThreadId child);
 void event_thread_began(ThreadId tid);
@@ -39,8 +33,6 @@ void event_thread_ended(ThreadId tid);
 
 void event_before_fork(void);
 void event_after_fork_in_child(ThreadId tid); // the thread that called fork
-
-// ---- system calls ---------------------------------------------------------------------------------------------
 
 // `result` is the kernel's: -errno of a failed call.
 void event_before_syscall(ThreadId tid, UInt number, const UWord *args);
