@@ -56,7 +56,7 @@ def n_traces(address: str) -> int:
 
 class Day(NamedTuple):
     address: str
-    kib_at_a_quarter: int
+    kib_at_half: int
     kib_at_the_end: int
     said: List[str]
     damaged: Set[str]
@@ -114,7 +114,7 @@ def live(directory: Path, server: Server, whole: bytes, arrivals: int, outages: 
         if number in killed:
             assert watcher.end(signal.SIGKILL) == -signal.SIGKILL
             watcher = Watcher(address, traces, log)
-        if number == arrivals // 4:
+        if number == arrivals // 2:  # all files of the last minute are looked at again: some 4,000 by then
             wait_for(lambda: n_traces(address) > number // 2)
             kib = watcher.rss_kib()
         if number % 20 == 0 and is_up:  # as many arrive as are loaded, as on a slower day
