@@ -127,7 +127,7 @@ def test_inconsistent_memory_costs_frames_but_no_crash() -> None:
     recording, (afterwards,) = run_script("corrupt")
     assert afterwards.python_frames == afterwards.expected
     assert [frame.function for frame in afterwards.frames if frame.type == "p"] == ["inner", "outer", "<module>"]
-    assert recording.profile.counters["python-frame-unreadable"] > 30
+    assert recording.profile.counters["python-frame-unreadable"] > 20
 
 
 @with_gil
