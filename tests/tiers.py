@@ -19,8 +19,12 @@ RULES: List[Tuple[str, str]] = [
     ("long", "tool/test_threads.py::test_threads_beyond_the_first_ten_thousand_*"),
     ("long", "web/test_large_page.py*"),
     ("long", "board/test_packages_on_board.py*"),
+    ("long", "packaging/test_core_patches.py::test_code_that_is_called_in_many_places_*"),
     ("long", "packaging/test_other_valgrinds.py*[[]3.16]"),
     ("long", "packaging/test_other_valgrinds.py*[[]3.24]"),
+    # Below Valgrind PyTorch takes minutes; natively the same tests are in full.
+    ("long", "torch/test_loading.py*[[]train-*-valgrind]"),
+    ("long", "torch/test_ranks.py*[[]valgrind]"),
     # Too slow to wait for: seconds a test, or PyTorch.
     ("full", "reporter/test_other_pythons.py*"),
     ("full", "live/test_cost.py*"),
