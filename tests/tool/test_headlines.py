@@ -316,3 +316,24 @@ def test_of_two_runs_the_line_that_has_grown_is_named(tmp_path: Path) -> None:
     out = jm_diff(*(each.trace for each in recordings)).out
     text = " ".join(out.split())
     assert re.search(r"Most of that is at grow\.py:5 \(.*\): \+36\.\d MiB \(4\.\d\d MiB → 40\.\d MiB\)\.", text), text
+
+
+# ---- small objects of Python's ---------------------------------------------------------------------
+
+KEPT = """
+import sys
+kept = []
+for i in range(100000):
+    temporary = [float(j) for j in range(i, i + 5)]
+    kept.append((str(i), i + 1.5))
+print(sum(sys.getsizeof(each) for row in kept for each in (row, *row)) + 16 * len(kept))
+"""
+
+
+@pytest.mark.parametrize("allocator", ["", "malloc"])
+def test_arenas_of_small_objects_are_told(allocator: str) -> None:
+    recording = record([PYTHON, "-S", "-c", KEPT], ["--pages=yes"], env={"PYTHONMALLOC": allocator}, status=0)
+    told = [each.text for each in findings(report_of(recording.profile)) if each.key == "arenas"]
+    assert len(told) == (allocator == "")
+    for text in told:
+        assert float(text.split(" MiB")[0]) == pytest.approx(int(recording.stdout) / MIB, rel=0.2)

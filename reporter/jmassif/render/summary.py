@@ -6,6 +6,7 @@ repeated.
 """
 
 import os
+import re
 from typing import List, NamedTuple, Optional, Tuple
 
 from jmassif.analysis.inherited import Inherited
@@ -172,7 +173,7 @@ def filtered(report: Report) -> str:
 
 class Finding(NamedTuple):
     # Its subject: the action of a hint, "growth", "held-twice", "loading", "holds-most", "imports", "not-freed", "copied",
-    # "inherited", "nothing".
+    # "arenas", "inherited", "nothing".
     key: str
     bytes: int  # that acting on it returns; 0: it has no action
     text: str
@@ -457,6 +458,7 @@ def _nothing(report: Report, is_all: bool) -> str:
     return f"{'Nothing stands out: ' + text if is_all else text[:1].upper() + text[1:]}.{unknown}"
 
 
+_LEAST_ARENAS = 0.25  # of the peak
 _FREE_IT = "Free it, or drop what refers to it, once it is no longer used."
 
 
@@ -496,6 +498,10 @@ def findings(report: Report) -> List[Finding]:
     copied = sum(n_bytes for _, n_bytes in report.copied_files)
     if report.failure is None and copied and copied >= _LEAST_COPIED * report.wholes[0].bytes:
         found.append(Finding("copied", copied, _copied_text(report.copied_files)))
+    arenas = _arenas(report)
+    if report.failure is None and arenas >= _LEAST_ARENAS * report.wholes[0].bytes and arenas:
+        text = f"{size(arenas)} are arenas of small Python objects, and count for the line that needed an arena, not for those"
+        found.append(Finding("arenas", 0, f"{text} whose objects fill it. {_BY_OBJECT}"))
     found.sort(key=lambda each: (each.key == "stop-others", -each.bytes, each.key == "growth"))
     found = found[: _MOST_FINDINGS - len(first)]
     well = _nothing(report, not first + found)
@@ -503,15 +509,29 @@ def findings(report: Report) -> List[Finding]:
     return first + (found + nothing if grown and grown.unknown else nothing + found)
 
 
+_BY_OBJECT = "Run it with PYTHONMALLOC=malloc to count each object for its own line; that is slower."
+
+
+def _has_arenas(profile: Profile) -> bool:
+    return bool(profile.manifest.get("python")) and not profile.manifest.get("env.PYTHONMALLOC", "").startswith(
+        "malloc"
+    )
+
+
+def _arenas(report: Report) -> int:
+    """Bytes that the interpreter has mapped; nearly all are arenas."""
+    rows = (row for row in report.mappings if row.kind == "anon" and re.match(r"(lib)?python3", row.name))
+    return sum(row.resident for row in rows) if _has_arenas(report.profile) else 0
+
+
 def where_arenas_are(profile: Profile) -> str:
     """The place of a Python program's own objects in the figures; "" for other programs."""
-    if not profile.manifest.get("python") or profile.manifest.get("env.PYTHONMALLOC", "").startswith("malloc"):
+    if not _has_arenas(profile):
         return ""
     if profile.has_pages:
         return (
-            "Python keeps objects up to 512 bytes in arenas from mmap, unless it is run with PYTHONMALLOC=malloc: the pages of"
-            " an arena are anon memory of the line that needed it, so lines and owners can be off by about an arena (1 MiB, before"
-            " Python 3.10 256 KiB)."
+            "Python keeps objects up to 512 bytes in arenas from mmap. The pages of an arena are anon memory of the line that"
+            f" needed it, though objects of other lines may fill it, then or later. {_BY_OBJECT}"
         )
     return (
         "Objects up to 512 bytes of owners data and python are not in here: Python keeps them in arenas from mmap, unless it is"
