@@ -31,7 +31,7 @@ def a_run(pid: int, forked: bool = False, release: str = "32.7.1") -> Trace:
 
 
 def seconds(work: Callable[[], Any]) -> float:
-    """Of the processor, at best: so few that one moment of a busy machine would decide."""
+    """The least processor time of nine runs: of three, a moment of a busy machine decided."""
 
     def once() -> float:
         begin = time.process_time()

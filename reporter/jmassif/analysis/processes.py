@@ -34,8 +34,8 @@ MEASURES = ("total", "host", "device")
 
 
 def _apart(run: Profile, time: int) -> int:
-    """What another process reads besides this one's share: CUDA's blocks in its pages, which the ledger has as the device's;
-    and a native recorder's memory, of which no address tells another process that it is the recorder's."""
+    """What another process reads of this one besides its share: CUDA's blocks in its pages, which the ledger has as the device's,
+    and a native recorder's memory, which no other process can tell from the program's."""
     blocks, custom, recorder_s = (
         run.system_at(figure, time) or 0 for figure in ("resident-blocks", "custom-blocks", "resident-valgrind")
     )
