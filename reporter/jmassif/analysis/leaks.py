@@ -40,6 +40,7 @@ from jmassif.attribution.names import Names
 from jmassif.attribution.packages import OWN
 from jmassif.model.records import PAGE_KINDS, AccountType, Container, LiveBytesByAccount, Mark, Region, side_of
 from jmassif.model.run import Profile
+from jmassif.model.run_info import has_arenas
 from jmassif.units import printable
 
 NOT_FREED = ("file", "stack")  # kinds of pages
@@ -393,7 +394,7 @@ def _grow_alone(profile: Profile, names: Names, lines: Iterable[Leak], end: int)
     """A script that is recorded object by object allocates in no line besides: as one statement does that builds a list, while a
     loop has objects that come and go.
     """
-    if not profile.manifest.get("python") or not profile.manifest.get("env.PYTHONMALLOC", "").startswith("malloc"):
+    if not profile.manifest.get("python") or has_arenas(profile):
         return False
     grown, since = {leak.frame for leak in lines}, min(leak.since for leak in lines)
     allocated: Dict[int, int] = {}

@@ -71,6 +71,13 @@ def recorder(profile: Profile) -> str:
     return profile.manifest.get("recorder") or ("valgrind" if profile.manifest.get("valgrind") else "")
 
 
+def has_arenas(profile: Profile) -> bool:
+    """It ran Python, whose small objects lie in arenas, and not each in a block of malloc's."""
+    return bool(profile.manifest.get("python")) and not profile.manifest.get("env.PYTHONMALLOC", "").startswith(
+        "malloc"
+    )
+
+
 def recorded(profile: Profile) -> str:
     """ "recorded natively", "recorded below Valgrind 3.24" """
     version = profile.manifest.get("valgrind", "")

@@ -458,6 +458,7 @@ def _nothing(report: Report, is_all: bool) -> str:
     return f"{'Nothing stands out: ' + text if is_all else text[:1].upper() + text[1:]}.{unknown}"
 
 
+_BY_OBJECT = "Run it with PYTHONMALLOC=malloc to count each object for its own line; that is slower."
 _LEAST_ARENAS = 0.25  # of the peak
 _FREE_IT = "Free it, or drop what refers to it, once it is no longer used."
 
@@ -499,7 +500,7 @@ def findings(report: Report) -> List[Finding]:
     if report.failure is None and copied and copied >= _LEAST_COPIED * report.wholes[0].bytes:
         found.append(Finding("copied", copied, _copied_text(report.copied_files)))
     arenas = _arenas(report)
-    if report.failure is None and arenas >= _LEAST_ARENAS * report.wholes[0].bytes and arenas:
+    if report.failure is None and arenas and arenas >= _LEAST_ARENAS * report.wholes[0].bytes:
         text = f"{size(arenas)} are arenas of small Python objects, and count for the line that needed an arena, not for those"
         found.append(Finding("arenas", 0, f"{text} whose objects fill it. {_BY_OBJECT}"))
     found.sort(key=lambda each: (each.key == "stop-others", -each.bytes, each.key == "growth"))
@@ -509,24 +510,15 @@ def findings(report: Report) -> List[Finding]:
     return first + (found + nothing if grown and grown.unknown else nothing + found)
 
 
-_BY_OBJECT = "Run it with PYTHONMALLOC=malloc to count each object for its own line; that is slower."
-
-
-def _has_arenas(profile: Profile) -> bool:
-    return bool(profile.manifest.get("python")) and not profile.manifest.get("env.PYTHONMALLOC", "").startswith(
-        "malloc"
-    )
-
-
 def _arenas(report: Report) -> int:
     """Bytes that the interpreter has mapped; nearly all are arenas."""
     rows = (row for row in report.mappings if row.kind == "anon" and re.match(r"(lib)?python3", row.name))
-    return sum(row.resident for row in rows) if _has_arenas(report.profile) else 0
+    return sum(row.resident for row in rows) if run_info.has_arenas(report.profile) else 0
 
 
 def where_arenas_are(profile: Profile) -> str:
     """The place of a Python program's own objects in the figures; "" for other programs."""
-    if not _has_arenas(profile):
+    if not run_info.has_arenas(profile):
         return ""
     if profile.has_pages:
         return (
