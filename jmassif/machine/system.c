@@ -30,6 +30,7 @@
     X(FREE_IN_LARGEST, "free-in-largest", NULL)                                                                        \
     X(FREE_PER_CPU, "free-per-cpu", NULL)                                                                              \
     X(PROCESS_RESIDENT, "process-resident", "VmRSS")                                                                   \
+    X(PROCESS_HIGHEST, "process-highest", "VmHWM")                                                                     \
     X(PROCESS_VIRTUAL, "process-virtual", "VmSize")                                                                    \
     X(PROCESS_FILES, "process-files", "RssFile")                                                                       \
     X(PROCESS_SWAPPED, "process-swapped", "VmSwap")                                                                    \

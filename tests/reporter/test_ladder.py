@@ -155,6 +155,26 @@ def test_of_a_workstation_it_leads_from_htop_to_the_programs_own_code() -> None:
     }  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    "highest, later, top",
+    [
+        (735, 700, {"highest": 735, "profiler": -60, "unexplained": 0, "unwritten": 15, "program": 690}),
+        (755, 700, {"highest": 755, "profiler": -60, "unexplained": -5, "program": 690}),
+        (800, 700, {"htop": 700, "unwritten": 50}),  # of another moment: more than was allocated at the peak
+        (800, 795, {"htop": 700, "unwritten": 50}),
+    ],
+)
+def test_pages_that_were_written_to_after_the_peak_was_made_count(
+    highest: int, later: int, top: Dict[str, int]
+) -> None:
+    trace = board_trace("discrete")
+    trace.lines += [f"y 20 resident {later * MIB}", f"y 20 process-highest {highest * MIB}"]
+    profile = trace.load()
+    *_, host = ladders(profile, select(profile, "peak"))
+    assert {key: rows(host)[key] for key in top} == top and ("unwritten" in rows(host)) == ("unwritten" in top)
+    assert adds_up(host.rungs, [rung.bytes for rung in host.rungs])
+
+
 def test_an_owner_without_a_group_is_taken_away_too() -> None:
     trace = Trace()
     trace.group("yours", "app")

@@ -65,6 +65,36 @@ def test_elsewhere_it_begins_with_the_resident_memory_and_ends_with_the_programs
     assert abs(found["unexplained"]) < 4 * MIB
 
 
+def test_pages_that_are_written_to_after_the_last_block_has_made_the_peak_count() -> None:
+    brief = compile_c(
+        """
+        #include <stdio.h>
+        #include <stdlib.h>
+        #include <string.h>
+        #include <unistd.h>
+        int main(void)
+        {
+            memset(malloc(60 << 20), 1, 60 << 20);
+            usleep(300000);
+            char *block = malloc(40 << 20), line[200];
+            memset(block, 1, 40 << 20);
+            free(block);
+            FILE *status = fopen("/proc/self/status", "r");
+            while (fgets(line, sizeof line, status))
+                if (!strncmp(line, "VmHWM:", 6))
+                    puts(line);
+            return 0;
+        }
+        """,
+        "-fno-builtin",
+    )
+    recording = record([brief], ["--pages=yes"])
+    found = rungs(ladder_of(recording, "peak"))
+    highest = int(re.findall(r"VmHWM:\s+(\d+) kB", recording.stdout)[0]) * 1024
+    assert found.get("highest", found.get("htop")) == pytest.approx(highest, abs=MIB)
+    assert found["own-code"] == pytest.approx(100 * MIB, abs=MIB) and found.get("unwritten", 0) < MIB
+
+
 # Trainings on the simulated board. Each prints the kernel's figures and its allocator's counter at its mark, or where it fails.
 SCRIPT = """
 import gc, os, sys

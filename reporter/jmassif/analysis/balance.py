@@ -153,9 +153,13 @@ def balance_at(profile: Profile, chosen: Moment) -> Optional[MemoryBalance]:
     return None if near is None else memory_balance(profile, near)
 
 
+def is_peak(profile: Profile, time: int) -> bool:
+    return any(peak.time == time for peak in profile.peaks.values())
+
+
 def nearest_sampled(profile: Profile, snapshot: Optional[int], time: int) -> Optional[int]:
     """The nearest snapshot that has a balance; for a peak a large one."""
-    if snapshot is None:
+    if snapshot is None or is_peak(profile, time):
         return fullest(profile, time)
     found = sampled(profile)
     return min(found, key=lambda index: abs(profile.snapshots[index].time - time)) if found else None

@@ -18,6 +18,7 @@ _PARTS_NAMED = 3
 LABELS: Dict[str, str] = {
     "jtop": "jtop, tegrastats: RAM in use",
     "htop": "htop RES: resident memory",
+    "highest": "htop RES, at its highest (VmHWM)",
     "nvidia-smi": "nvidia-smi: memory in use",
     "before": "in use before the program started",
     "profiler": "profiler",
@@ -154,6 +155,7 @@ def rows_of(is_pytorch: bool, ladder: Ladder) -> LadderRows:
 TOOLS = {
     "jtop": "jtop's figure",
     "htop": "htop's figure",
+    "highest": "htop's figure",
     "nvidia-smi": "nvidia-smi's figure",
     "program": "the program",
 }

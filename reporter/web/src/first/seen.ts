@@ -27,7 +27,7 @@ export type Seen = {
     saidOf: string;
 };
 
-const TOOLS: Record<string, string> = { jtop: 'jtop', htop: 'htop RES', 'nvidia-smi': 'nvidia-smi' };
+const TOOLS: Record<string, string> = { jtop: 'jtop', htop: 'htop RES', highest: 'htop RES', 'nvidia-smi': 'nvidia-smi' };
 const NAMES: Record<string, string> = {
     before: 'before the start',
     others: 'other programs',
