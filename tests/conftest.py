@@ -8,12 +8,13 @@ from typing import DefaultDict, List
 
 import pytest
 
-from tests import harness, hosts, tiers
+from tests import harness, hosts, running, tiers
 
 
 def pytest_configure(config: "pytest.Config") -> None:
     # A shell starts jobs in the background with SIGINT ignored, and all programs that the tests run inherit that.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    config.pluginmanager.register(running)
     for tier in tiers.TIERS:
         config.addinivalue_line("markers", f"{tier}: runs in this tier (tests/tiers.py)")
 
@@ -27,6 +28,7 @@ def pytest_collection_modifyitems(config: "pytest.Config", items: List[pytest.It
             reason = hosts.reason_to_skip(item.nodeid)
             if reason:
                 item.add_marker(pytest.mark.skip(reason=f"natively: {reason}"))
+    items.sort(key=lambda item: running.place(item.nodeid))
     for item in items:
         for tier in tiers.markers_of(item.nodeid):
             item.add_marker(tier)

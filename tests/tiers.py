@@ -14,6 +14,8 @@ TIERS = ("smoke", "fast", "full", "long")
 RULES: List[Tuple[str, str]] = [
     # Run by hand, or at night.
     ("long", "*at_length*"),
+    ("long", "field/*"),
+    ("long", "torch-cuda/*"),
     ("long", "reporter/test_large.py*"),
     ("long", "reporter/test_formats.py::test_go_tool_pprof_opens_it*"),
     ("long", "tool/test_threads.py::test_threads_beyond_the_first_ten_thousand_*"),
