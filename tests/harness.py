@@ -193,9 +193,9 @@ def recorder(
     return ["env", *(f"{name}={value}" for name, value in variables.items())], env
 
 
-def recorder_on_path() -> Dict[str, str]:
+def recorder_on_path(host: str = HOST) -> Dict[str, str]:
     """The environment in which the Python package finds the recorder of the build tree."""
-    if HOST == "valgrind":
+    if host == "valgrind":
         return {"VALGRIND_LIB": str(BUILD / ".in_place")}
 
     def make(directory: Path) -> None:
@@ -207,7 +207,8 @@ def recorder_on_path() -> Dict[str, str]:
         command.write_text(text.replace("@tools@", str(BUILD / ".in_place")))
         command.chmod(0o755)
 
-    return {"PATH": f"{made_each_run('on-path', make) / 'bin'}:{os.environ['PATH']}"}
+    # make check names a Valgrind, which would be taken.
+    return {"PATH": f"{made_each_run('on-path', make) / 'bin'}:{os.environ['PATH']}", "VALGRIND": ""}
 
 
 def native_library(build: Path = BUILD) -> Path:
