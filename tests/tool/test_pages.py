@@ -2,6 +2,7 @@
 """Resident pages: what the program says of its own mappings, what /proc says of the whole process from outside."""
 
 import contextlib
+import functools
 import re
 import subprocess
 import tempfile
@@ -28,6 +29,7 @@ from tests.harness import (
     compile_arm64,
     compile_c,
     made_once,
+    need_module,
     massif,
     massif_peak,
     record,
@@ -404,9 +406,9 @@ def test_massifs_figures_do_not_change(source: str) -> None:
 
 # ---- PyTorch, from outside -------------------------------------------------------------------
 
-IMPORT_TORCH = """
+IMPORT = """
 import ctypes, sys
-import torch
+import {module}
 ctypes.CDLL(sys.argv[1]).jmassif_snapshot()
 print("ready", flush=True)
 sys.stdin.readline()
@@ -435,8 +437,11 @@ def client_mappings(smaps: str) -> Dict[str, int]:
     return found
 
 
-def import_torch(directory: Path) -> None:
-    words = (PYTHON, "-c", IMPORT_TORCH, BUILD / "jmassif" / "libjmassif.so")
+Imported = Tuple[Profile, Dict[str, int], Path]  # with what smaps has
+
+
+def import_module(code: str, directory: Path) -> None:
+    words = (PYTHON, "-c", code, BUILD / "jmassif" / "libjmassif.so")
     process = start(directory / "trace", "-q", *words, stdin=subprocess.PIPE)
     try:
         assert process.stdin and process.stdout
@@ -448,22 +453,28 @@ def import_torch(directory: Path) -> None:
         process.wait()
 
 
-@pytest.fixture(scope="module")
-def torch_run() -> Tuple[Profile, Dict[str, int], Path]:
-    pytest.importorskip("torch")
-    made = made_once(("import torch", IMPORT_TORCH), import_torch)
+def imported(module: str) -> Imported:
+    need_module(module)
+    code = IMPORT.format(module=module)
+    made = made_once(("import", code), functools.partial(import_module, code))
     return load_file(str(made / "trace")), client_mappings((made / "smaps").read_text()), made / "trace"
 
 
-def test_the_sum_is_what_an_independent_reader_finds(torch_run: Tuple[Profile, Dict[str, int], Path]) -> None:
-    profile, from_outside, _ = torch_run
+@pytest.fixture(scope="module")
+def torch_run() -> Imported:
+    return imported("torch")
+
+
+@pytest.mark.parametrize("module", ["numpy", "torch"])
+def test_the_sum_is_what_an_independent_reader_finds(module: str) -> None:
+    profile, from_outside, _ = imported(module)
     (snapshot,) = requests(profile)
     by_kind = profile.snapshots[snapshot].by_kind
     pages = sum(n_bytes for kind, n_bytes in by_kind.items() if profile.is_sampled(kind))
     assert pages == pytest.approx(sum(from_outside.values()), rel=0.02)
 
 
-def test_every_large_library_is_named_with_its_bytes(torch_run: Tuple[Profile, Dict[str, int], Path]) -> None:
+def test_every_large_library_is_named_with_its_bytes(torch_run: Imported) -> None:
     profile, from_outside, _ = torch_run
     moment = select(profile, str(profile.snapshots[requests(profile)[0]].id))
     rows = mappings(profile, Names(profile), moment)
@@ -475,7 +486,7 @@ def test_every_large_library_is_named_with_its_bytes(torch_run: Tuple[Profile, D
         assert rss * 0.98 <= found[name] <= rss + 8 * MIB, name
 
 
-def test_libraries_belong_to_the_owners_of_their_frames(torch_run: Tuple[Profile, Dict[str, int], Path]) -> None:
+def test_libraries_belong_to_the_owners_of_their_frames(torch_run: Imported) -> None:
     profile, _, _ = torch_run
     owner_of: Dict[str, set] = {}
     names = Names(profile)
@@ -495,7 +506,7 @@ def test_libraries_belong_to_the_owners_of_their_frames(torch_run: Tuple[Profile
     }
 
 
-def test_pythons_arenas_are_pages_of_python(torch_run: Tuple[Profile, Dict[str, int], Path]) -> None:
+def test_pythons_arenas_are_pages_of_python(torch_run: Imported) -> None:
     profile, _, trace = torch_run
     composition = profile.composition(requests(profile)[0])
     arenas = sum(
@@ -507,7 +518,7 @@ def test_pythons_arenas_are_pages_of_python(torch_run: Tuple[Profile, Dict[str, 
     assert "anon memory of the line that needed it" in " ".join(print_report(trace, "--all").stdout.split())
 
 
-def test_a_dlopen_tells_what_its_libraries_made_resident(torch_run: Tuple[Profile, Dict[str, int], Path]) -> None:
+def test_a_dlopen_tells_what_its_libraries_made_resident(torch_run: Imported) -> None:
     profile, _, _ = torch_run
     scopes = [scope for scope in profile.scopes if scope.name.startswith("dlopen _C.")]
     if not scopes:
@@ -518,7 +529,7 @@ def test_a_dlopen_tells_what_its_libraries_made_resident(torch_run: Tuple[Profil
     assert growth_by_side(scopes[0].growths)[0] >= kinds["file"] + kinds["heap"]
 
 
-def test_a_library_is_one_sum_of_file_and_heap(torch_run: Tuple[Profile, Dict[str, int], Path]) -> None:
+def test_a_library_is_one_sum_of_file_and_heap(torch_run: Imported) -> None:
     profile, _, trace = torch_run
     moment = select(profile, "peak")
     names = Names(profile)

@@ -10,7 +10,7 @@ from typing import Any, Callable, Counter, Dict, List, NamedTuple
 from jmassif.attribution.names import Names
 from jmassif.model.records import LiveBytesByAccount
 from jmassif.model.run import Profile
-from tests.harness import BUILD, PYTHON, ROOT, Recording, need_module, recorded
+from tests.harness import BUILD, HOST, PYTHON, ROOT, Recording, need_module, recorded
 
 SCRIPTS = Path(__file__).parent / "scripts"
 LENET = ROOT / "tests" / "bench" / "lenet.py"
@@ -40,10 +40,10 @@ class Finished(NamedTuple):
 
 
 @functools.lru_cache(maxsize=None)
-def finished(script: str) -> Finished:
+def finished(script: str, host: str = HOST) -> Finished:
     need_module("torch")
     env = {"CENSUS_LIBRARY": str(LIBRARY), "PYTHONDONTWRITEBYTECODE": "1"}
-    recording = recorded([PYTHON, SCRIPTS / script], env=env, timeout=600)
+    recording = recorded([PYTHON, SCRIPTS / script], env=env, timeout=600, host=host)
     told = [json.loads(line) for line in recording.stdout.splitlines()]
     return Finished(told, recording.trace, recording.profile, Names(recording.profile))
 

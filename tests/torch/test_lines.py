@@ -18,7 +18,7 @@ MARKS = ("peak", "end")
 
 @pytest.fixture(scope="module")
 def inventory() -> Finished:
-    return finished(SCRIPT)
+    return finished(SCRIPT, "native")
 
 
 def tags() -> Dict[str, List[str]]:
