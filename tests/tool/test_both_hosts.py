@@ -133,7 +133,7 @@ CASES = [
     Case("random_walk.c"),
     Case("random_walk.c", ["-DNEVER_SHRINKS"]),
     Case("realloc_all_ways.c", ["-fno-builtin", "-Wno-use-after-free"]),
-    Case("slabs.c", NO_BUILTIN),
+    Case("slabs.c", ["-fno-builtin", "-DN=25000"]),
     Case("threads.c", ["-pthread"]),
     Case("tree.c"),
     Case("unwind_signals.c"),

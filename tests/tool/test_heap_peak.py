@@ -89,11 +89,13 @@ def test_an_allocator_of_ones_own_is_seen_by_its_synonym() -> None:
     assert_readable(recording.trace)
 
 
-def test_blocks_of_all_sizes_keep_to_themselves() -> None:
-    compiled = program("slabs.c", "-fno-builtin", "-O2", "-DNEVER_SHRINKS")
+@pytest.mark.parametrize("n", [25000, pytest.param(100000, id="at_length")])
+def test_blocks_of_all_sizes_keep_to_themselves(n: int) -> None:
+    flags = ("-fno-builtin", "-O2", f"-DN={n}")
+    compiled = program("slabs.c", *flags, "-DNEVER_SHRINKS")
     recording = run_both([compiled])
     assert at_peak(recording.profile, "heap") == massif([compiled], MASSIF).heap
-    for each in (recording, run_both([program("slabs.c", "-fno-builtin", "-O2")])):
+    for each in (recording, run_both([program("slabs.c", *flags)])):
         assert live_at(each.profile, -1) == int(each.stdout)
 
 

@@ -10,7 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#ifndef N
 #define N 100000
+#endif
 
 typedef struct {
     unsigned char *start;
