@@ -2,6 +2,7 @@
 """Fixtures that every test may use, the choice of tests, and the closing line."""
 
 import signal
+import sys
 from collections import defaultdict
 from pathlib import Path
 from typing import DefaultDict, List
@@ -9,6 +10,10 @@ from typing import DefaultDict, List
 import pytest
 
 from tests import harness, hosts, running, tiers
+
+
+# What is compiled of the tests is kept, for the next worker and the next run, but not in the sources, and by no child.
+sys.pycache_prefix, sys.dont_write_bytecode = str(harness.PYCACHE), False
 
 
 def pytest_configure(config: "pytest.Config") -> None:

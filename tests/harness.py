@@ -33,6 +33,7 @@ ROOT = Path(__file__).resolve().parent.parent
 BUILD = Path(os.environ.get("JMASSIF_BUILD") or ROOT / "build").resolve()
 VALGRIND = os.environ.get("VALGRIND") or "valgrind"
 MADE = BUILD / "tests" / "made"  # by tests
+PYCACHE = MADE / "pycache"  # of the tests' and the reporter's own processes
 
 # For tests of packages only: what packaging/cache names.
 _USERS_CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")

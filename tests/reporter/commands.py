@@ -15,6 +15,7 @@ import pytest
 
 from jmassif.cli.main import main
 from jmassif.export.json import schema
+from tests.harness import PYCACHE
 from tests.reporter.traces import ROOT
 
 
@@ -59,11 +60,13 @@ def jm_diff(*arguments: object) -> Done:
 
 
 def command(name: str) -> List[str]:
-    """The words that start a process: jm_print or jm_diff, which are scripts, or a subcommand of jmassif."""
+    """The words that start a process: jm_print or jm_diff, which are scripts, or a subcommand of jmassif. What is compiled is
+    kept in the build tree: to compile takes longer than most reports."""
+    python = ["env", "-u", "PYTHONDONTWRITEBYTECODE", sys.executable, "-X", f"pycache_prefix={PYCACHE}"]
     if name.startswith("jm_"):
-        return [sys.executable, "-B", str(ROOT / "reporter" / name)]
+        return [*python, str(ROOT / "reporter" / name)]
     start = f"import sys; sys.path.insert(0, {str(ROOT / 'reporter')!r}); from jmassif.cli.main import run; run()"
-    return [sys.executable, "-B", "-c", start, name]
+    return [*python, "-c", start, name]
 
 
 def program(name: str, *arguments: object, shell: str = "", env: Optional[Dict[str, str]] = None) -> Done:

@@ -14,7 +14,8 @@ from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Uni
 
 import pytest
 
-from tests.harness import BUILD, MADE, PYTHON, ROOT, Argument, check_run, lock, run
+from tests.harness import BUILD, MADE, ROOT, Argument, check_run, lock, run
+from tests.reporter.commands import command
 
 WEB = ROOT / "reporter" / "web"
 SCREENSHOTS = MADE / "screenshots"
@@ -76,8 +77,8 @@ def in_node(script: str, asked: Any) -> Any:
 
 def write_page(directory: Path, *traces: Path, options: Sequence[str] = ()) -> Path:
     page = directory / "report.html"
-    command: List[Argument] = [PYTHON, ROOT / "reporter" / "jm_print", "--format=html", *options, "-o", page, *traces]
-    done = run(command, timeout=300)
+    words: List[Argument] = [*command("jm_print"), "--format=html", *options, "-o", page, *traces]
+    done = run(words, timeout=300)
     assert done.returncode == 0, done.stderr
     return page
 
