@@ -79,10 +79,6 @@ SKIPPED: List[Tuple[str, List[str]]] = [
         ["tool/test_pages.py::test_the_sum_is_what_an_independent_reader_finds*"],
     ),
     (
-        "each process reads its own share four times a second, and all at one moment only as time allows",
-        ["tool/test_job_memory.py::*[[]spawn]", "tool/test_job_memory.py::*[[]numpy]"],
-    ),
-    (
         "the C library's threads end where clone3 is refused with EPERM, as without a recorder",
         ["tool/test_old_kernels.py::test_a_newer_call_that_is_refused_is_not_missed[[]clone3-1]"],
     ),

@@ -182,6 +182,44 @@ def test_a_reading_without_some_of_the_processes_counts_only_where_no_reading_ha
     assert family((2, 150, {"pss": 500})).peak().on("total") == 1500  # and the parent's ledger
 
 
+def test_processes_that_were_read_one_after_the_other_add_up() -> None:
+    traces = [trace_of(1), trace_of(2, ppid="1")]
+    reads(traces[0], 0, pss=10, pid2=10)  # the only moment at which both were read
+    for trace, first, held in zip(traces, (100, 150), (1000, 2000)):
+        holds(trace, 0, 0, "start")
+        for time in (first, first + 100):
+            reads(trace, time, pss=held + 10)
+            holds(trace, time, held)
+        reads(trace, 300, pss=10)
+        holds(trace, 300, 0, "exit", total=held)
+    assert joined(*(ends(trace, 300) for trace in traces)).peak().on("total") == 3020
+
+
+def test_pages_that_changed_hands_between_two_readings_count_once() -> None:
+    parent, child = trace_of(1), trace_of(2, forked_from="1", ppid="1")
+    holds(child, 100, 1000, "fork")
+    for trace, time, share in ((parent, 60, 1010), (child, 150, 500), (parent, 200, 510), (child, 250, 500)):
+        reads(trace, time, pss=share)
+        holds(trace, time, 1000)
+    assert joined(ends(parent, 300), ends(child, 300)).peak().on("total") == 1010
+
+
+def test_a_child_that_read_itself_alone_counts_with_its_ledger() -> None:
+    # All of its share may be in the parent's, which was read only before the child began and after it had ended.
+    readings = ((1, 60, {"pss": 1010}), (2, 150, {"pss": 500}), (1, 390, {"pss": 1010}))
+    assert family(*readings).peak().on("total") == 1010
+
+
+@pytest.mark.parametrize("still_unwritten, peak", [(0, 1010), (1000, 10)])
+def test_a_block_that_was_written_by_the_next_reading_counts(still_unwritten: int, peak: int) -> None:
+    one = trace_of(1)
+    for time, held, unwritten in ((0, 0, 0), (100, 1000, 1000), (200, 1000 if still_unwritten else 0, still_unwritten)):
+        reads(one, time, **{"pss": 10, "heap-untouched": unwritten})
+        holds(one, time, held)
+    at = joined(ends(one, 300), trace_of(2, 400)).peak()
+    assert at.on("total") == peak == ledger_of(at).total.bytes + sum(adjustments(at))
+
+
 def test_a_share_goes_to_the_process_that_had_the_pid_then() -> None:
     first, second, reader = trace_of(7), trace_of(7, 100, ppid="1"), trace_of(8)
     for trace in (first, second, reader):

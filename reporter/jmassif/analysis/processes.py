@@ -4,13 +4,15 @@
 A process counts with its proportional share (PSS), as the kernel gave it, and with the memory of its ledger that is in no
 process's pages: the device's, and host memory of drivers. The kernel divides a page by the number of processes that have it,
 so shares add up where they are read at one moment: a process that samples its pages reads the others' too
-(docs/trace-format.md). In between each process has its last share; without any (recorded with --pages=no, say) it counts
-with its ledger, less the memory that it inherited by fork.
+(docs/trace-format.md). In between a share is what its ledger makes of the readings before and after, and where they differ
+the smaller; without any (recorded with --pages=no, say) a process counts with its ledger, less the memory that it inherited
+by fork.
 
 Times are on the common clock (model/process_tree.py).
 """
 
 import signal
+from bisect import bisect_left, bisect_right
 from statistics import median_low
 from typing import Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple, Union
 
@@ -42,35 +44,102 @@ def _apart(run: Profile, time: int) -> int:
     return max(0, blocks - custom) + (recorder_s if recorder(run) == "native" else 0)
 
 
-def _readings(members: Sequence[Process]) -> Iterator[Tuple[int, Dict[int, int]]]:
-    """Moments, and the shares that were read then, in bytes by member.
+def _beside(members: Sequence[Process], index: int) -> List[int]:
+    """The others on its machine."""
+    host = members[index].profile.manifest.get("host")
+    return [number for number, each in enumerate(members) if number != index and each.profile.manifest.get("host") == host]
 
-    Where some moments have the shares of all processes that ran on the machine, these alone.
+
+def _readings(members: Sequence[Process]) -> List[Dict[int, int]]:
+    """Of each process the shares that were read, its own and by others, in bytes by time.
+
+    A process that reads itself while another waits changes the other's share. Where the other was never read in its life, its
+    own readings count the memory of both once more: without them it counts with its ledger.
     """
-    hosts = [process.profile.manifest.get("host") for process in members]
-    for host in dict.fromkeys(hosts):
-        local = [(index, process) for index, process in enumerate(members) if hosts[index] == host]
-        found: Dict[int, Dict[int, int]] = {}
-        for index, process in local:
-            for figure, (times, values) in process.profile.system.items():
-                name, _, pid = figure.partition(".")
-                others = [each for each in local if str(each[1].pid) == pid and each[0] != index]
-                for time, share in zip(times, values) if name == "pss" else ():
-                    at = time + process.offset
-                    shares = found.setdefault(at, {})
-                    if not pid:
-                        shares[index] = share
-                    for number, other in others:
-                        if other.begin <= at <= other.end:
-                            apart = _apart(other.profile, at - other.offset)
-                            shares.setdefault(number, max(0, share - apart))
-        known = [each for each in local if any(each[0] in shares for shares in found.values())]
-        whole = {
-            at: shares
-            for at, shares in found.items()
-            if all(index in shares or not process.begin < at < process.end for index, process in known)
-        }
-        yield from (whole or found).items()
+    found: List[Dict[int, int]] = [{} for _ in members]
+    for index, process in enumerate(members):
+        for figure, (times, values) in process.profile.system.items():
+            name, _, pid = figure.partition(".")
+            others = [number for number in _beside(members, index) if str(members[number].pid) == pid]
+            for time, share in zip(times, values) if name == "pss" else ():
+                at = time + process.offset
+                if not pid:
+                    found[index][at] = share
+                for number in others:
+                    other = members[number]
+                    if other.begin <= at <= other.end:
+                        found[number].setdefault(at, max(0, share - _apart(other.profile, at - other.offset)))
+    is_whole = [
+        all(
+            not found[number]
+            or other.begin > process.begin
+            or other.end < process.end
+            or any(process.begin <= at <= process.end for at in found[number])
+            for number, other in ((number, members[number]) for number in _beside(members, index))
+        )
+        for index, process in enumerate(members)
+    ]
+    return [shares if whole else {} for shares, whole in zip(found, is_whole)]
+
+
+class _Point(NamedTuple):
+    """A moment of one process; bytes."""
+
+    time: int
+    observed: Observed  # the last by then
+    share: Optional[int]  # None before the first reading
+    unwritten: int = 0  # of its blocks
+
+
+def _in_pages(at: Observed) -> int:
+    return at.host - at.drivers
+
+
+class _Reading(NamedTuple):
+    """Of one process; bytes."""
+
+    time: int
+    share: int
+    ledger: int  # what it had in pages
+    unwritten: int  # of its blocks, at its own last reading
+
+    @property
+    def other(self) -> int:
+        """Pages that are in no block."""
+        return self.share + self.unwritten - self.ledger
+
+
+def _points(process: Process, seen: Sequence[Tuple[int, Observed]], shares: Dict[int, int]) -> List[_Point]:
+    """Snapshots and peaks, with shares between the readings, and readings by others.
+
+    Between two readings a share changes as the ledger does. Its other pages may change hands then, so the smaller sum of them at
+    both counts. Blocks that were not written at a reading of its own, and are at the next, count as written from the first on.
+    """
+    times, run = [time for time, _ in seen], process.profile
+    samples = {time + process.offset for time in run.system.get("heap-untouched", ((), ()))[0]}
+    points, readings, own = [], [], [_Reading(-1, 0, 0, 0)]
+    for time in sorted(shares):
+        first, end = bisect_left(times, time), bisect_right(times, time)
+        near = [each for _, each in seen[first:end] if each.snapshot is not None]
+        near = near or [each for _, each in seen[max(0, first - 1) : end + 1]]
+        unwritten = run.system_at("heap-untouched", time - process.offset) or 0
+        readings.append(_Reading(time, shares[time], max(map(_in_pages, near)), unwritten))
+        own += readings[-1:] if time in samples else []
+        if first == end and first:
+            points.append(_Point(time, seen[first - 1][1], shares[time], unwritten))
+    for time, at in seen:
+        last, its_last = (bisect_right(rows, (time + 1,)) - 1 for rows in (readings, own))
+        if last < 0:
+            points.append(_Point(time, at, None))
+            continue
+        around, its = readings[last : last + 2], own[its_last : its_last + 2]
+        left = min(each.unwritten for each in its)
+        if time > its[0].time:
+            left = max(left, its[-1].unwritten - max(0, its[-1].ledger - _in_pages(at)))
+        known = [*its, *around] if time > its[0].time else its[:1]
+        other = min(each.other for each in known if each.time >= 0)
+        points.append(_Point(time, at, max(0, _in_pages(at) + other - left), left))
+    return sorted(points, key=lambda point: point.time)
 
 
 # ---- the job over time -----------------------------------------------------------------------
@@ -88,6 +157,7 @@ class Part(NamedTuple):
     host: int
     device: int
     has_share: bool  # `host` is its proportional share, and drivers' memory; else from its ledger
+    unwritten: int = 0  # of its blocks
 
     def on(self, measure: str) -> int:
         return _on(self, measure)
@@ -140,27 +210,34 @@ def _observed(members: Sequence[Process]) -> Iterator[Tuple[int, int, Optional[i
 
 
 def _parts_over_time(members: Sequence[Process]) -> Iterator[Tuple[JobMoment, Dict[int, Part]]]:
-    """The sum and its parts by member at each change."""
-    # An event is of one process, or a reading (-1) of several. None: the process has ended.
-    events: List[Tuple[int, int, Dict[int, Optional[Observed]], Dict[int, int]]] = []
-    events += [(time, index, {index: each}, {}) for time, index, _, each in _observed(members)]
-    events += [(time, -1, {}, read) for time, read in _readings(members)]
-    seen: Dict[int, Optional[Observed]] = {}
-    shares: Dict[int, int] = {}
+    """The sum and its parts by member at each change.
+
+    Between two moments of a process the smaller of its shares counts, so that the sum of moments of several is not too large.
+    """
+    seen: List[List[Tuple[int, Observed]]] = [[] for _ in members]
+    events: List[Tuple[int, bool, int, Optional[_Point]]] = []  # time, whether after it, member; no point: it has ended
+    for time, index, _, each in _observed(members):
+        if each:
+            seen[index].append((time, each))
+        else:
+            events.append((time, True, index, None))
+    for index, shares in enumerate(_readings(members)):
+        points = _points(members[index], seen[index], shares)
+        for point, after in zip(points, [*points[1:], None]):
+            events.append((point.time, False, index, point))
+            if after and after.time > point.time and point.share is not None and (after.share or 0) < point.share:
+                events.append((point.time, True, index, point._replace(share=after.share)))
     parts: Dict[int, Part] = {}
     host = device = 0
-    for time, _, now, read in sorted(events, key=lambda event: event[:2]):
-        seen.update(now)
-        shares.update(read)
-        for index in now or read:
-            if index in parts:
-                before = parts.pop(index)
-                host, device = host - before.host, device - before.device
-            at, share = seen.get(index), shares.get(index)
-            if at is not None:
-                of_host = at.host if share is None else share + at.drivers
-                parts[index] = Part(members[index], at, of_host, at.device, share is not None)
-                host, device = host + of_host, device + at.device
+    for time, _, index, now in sorted(events, key=lambda event: event[:2]):
+        if index in parts:
+            before = parts.pop(index)
+            host, device = host - before.host, device - before.device
+        if now is not None:
+            at, share = now.observed, now.share
+            of_host = at.host if share is None else share + at.drivers
+            parts[index] = Part(members[index], at, of_host, at.device, share is not None, now.unwritten)
+            host, device = host + of_host, device + at.device
         yield JobMoment(time, host, device), parts
 
 
@@ -347,8 +424,7 @@ def adjustments(at: JobMoment) -> Adjustments:
     for part in at.parts:
         beyond_ledgers += part.host - part.observed.host
         if part.has_share and not part.process.shares:
-            untouched = part.process.profile.system_at("heap-untouched", at.time - part.process.offset) or 0
-            unwritten -= min(untouched, part.observed.host)
+            unwritten -= min(part.unwritten, part.observed.host)
     return Adjustments(unwritten, beyond_ledgers - unwritten)
 
 
