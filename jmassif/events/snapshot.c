@@ -293,25 +293,28 @@ static void take(SnapshotReason reason)
     static UInt n_marks;
     const Bool sees_pages = reasons[reason].sees_pages || (reason == SNAPSHOT_MARK && n_marks++ < MARKS_WITH_PAGES) ||
                             (reason != SNAPSHOT_FORK && memory_has_grown());
-    for (UInt i = 0; i < n_sources; i++)
-        if (sources[i].before && !(is_beside && sources[i].reads_program))
-            sources[i].before(sees_pages);
+    const SnapshotSource *source, *first = sources, *const end = sources + n_sources;
+    while (is_beside && first < end && first->reads_program)
+        first++;
+    for (source = first; source < end; source++)
+        if (source->before)
+            source->before(sees_pages);
     if (sees_pages && total() >= grown_at)
         grown_at = total() + total() / 4;
     ULong now = jm_clock_now();
     jm_symbol_tell_objects(reasons[reason].tells_objects && !is_beside);
     jm_snapshot_write_totals(now);
     jm_system_write(now);
-    for (UInt i = 0; i < n_sources; i++)
-        if (sources[i].tell && !(is_beside && sources[i].reads_program))
-            sources[i].tell();
+    for (source = first; source < end; source++)
+        if (source->tell)
+            source->tell();
     UInt id = ++n_snapshots;
     jm_trace_snapshot_begin(id, now, reasons[reason].name, jm_ledger_total(SIDE_HOST), jm_ledger_total(SIDE_DEVICE));
     write_changed_balances();
     jm_ledger_clear_changed();
-    for (UInt i = 0; i < n_sources; i++)
-        if (sources[i].inside)
-            sources[i].inside();
+    for (source = first; source < end; source++)
+        if (source->inside)
+            source->inside();
     for (PeakId p = 0; p < N_PEAKS; p++) {
         if (jm_ledger_peak_is_news(p))
             write_peak(p);

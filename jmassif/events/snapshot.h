@@ -36,7 +36,7 @@ typedef struct {
     void (*tell)(void);           // write sums and counters, before the accounts
     void (*inside)(void);         // write records of the snapshot, after the accounts
     void (*after_fork)(void);     // forget what the parent has written
-    Bool reads_program;           // has no part in a snapshot beside the program's threads
+    Bool reads_program;           // has no part in a snapshot beside the program's threads; these come first
 } SnapshotSource;
 
 // Takes the first snapshot. The caller keeps the `n` sources, which must live on.

@@ -49,6 +49,7 @@ static struct {
     ULong blocks_bytes;
     ULong custom_bytes;
     double share;    // Pss without Valgrind, devices and device blocks in pieces
+    ULong all_share; // Pss of the whole process
     ULong untouched; // bytes of large heap blocks in pages that are not in memory
     Bool is_new;     // not written yet
 } process;
@@ -92,6 +93,7 @@ static void count_in_process(const Vma *vma)
 {
     ULong others = 0; // Valgrind and devices
     process.resident += vma->resident;
+    process.all_share += vma->shared + (vma->shared < vma->resident ? 512 : 0); // the kernel rounds down to 1024
     for (Addr at = vma->start; at < vma->end && vma->resident;) {
         Mapping mapping;
         if (!host_mapping_at(at, &mapping) && mapping.end <= at)
@@ -249,7 +251,7 @@ static ULong sample(Bool is_due)
     pagemap = 0;
     memset(&process, 0, sizeof process);
     Bool is_whole = jm_smaps_each(0, share_out);
-    const ULong others_ms = jm_processes_sample(is_due);
+    const ULong others_ms = jm_processes_sample(is_due, process.all_share);
     if (!pagemap)
         pagemap = jm_pagemap_open();
     jm_blocks_each(False, LEAST_MEASURED, measure_untouched);

@@ -85,31 +85,27 @@ static void find_all(void)
 
 static ULong begun_ms, next_due_ms, cost_ms;
 
-// A reading is dropped if the own Pss changed by more than 1/STEADY_DIVISOR meanwhile: a child that touches its
-// parent's pages changes both shares.
+// A reading is dropped if the own Pss has changed by more than 1/STEADY_DIVISOR since it was read: a child that touches
+// its parent's pages changes both shares.
 #define STEADY_DIVISOR 32
 
 static void rollup_line(const HChar *line, void *context)
 {
-    jm_text_labelled_bytes(line, "Pss", context);
+    ULong bytes;
+    if (jm_text_labelled_bytes(line, "Pss", &bytes) || jm_text_labelled_bytes(line, "Shared_Hugetlb", &bytes) ||
+        jm_text_labelled_bytes(line, "Private_Hugetlb", &bytes))
+        *(ULong *)context += bytes;
 }
 
-// Includes Valgrind's memory. 0 before Linux 4.14.
-static ULong whole_share(void)
+static Bool is_steady(ULong own_share)
 {
-    ULong bytes = 0;
-    jm_text_each_line("/proc/self/smaps_rollup", rollup_line, &bytes);
-    return bytes;
+    ULong now = 0; // so before Linux 4.14
+    jm_text_each_line("/proc/self/smaps_rollup", rollup_line, &now);
+    ULong change = now > own_share ? now - own_share : own_share - now;
+    return now == 0 || change <= now / STEADY_DIVISOR;
 }
 
-static Bool is_steady(ULong before)
-{
-    ULong after = whole_share();
-    ULong change = after > before ? after - before : before - after;
-    return change <= after / STEADY_DIVISOR;
-}
-
-ULong jm_processes_sample(Bool is_due)
+ULong jm_processes_sample(Bool is_due, ULong own_share)
 {
     if (!core_start)
         core_start = host_own_memory();
@@ -123,12 +119,11 @@ ULong jm_processes_sample(Bool is_due)
     if (relatives == ALONE || (begin < next_due_ms && !(is_due && is_cheap)))
         return 0;
     find_all();
-    const ULong share_before = n_others ? whole_share() : 0;
     for (UInt i = 0; i < n_others; i++) {
         share = 0;
         others[i].share = jm_smaps_each(others[i].pid, add_mapping) ? (ULong)share : 0;
     }
-    if (n_others && !is_steady(share_before))
+    if (n_others && !is_steady(own_share))
         n_others = 0;
     const ULong end = jm_clock_ms();
     cost_ms = end - begin;

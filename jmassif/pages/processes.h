@@ -9,9 +9,9 @@
 #include "host/types.h"
 
 // Reads the Pss of each process that runs under this tool, unless the last reading was so recent that another would
-// exceed a hundredth or so of the run. `is_due`: read anyway, if a reading is cheap. Drops the reading if pages moved
-// between processes meanwhile. Call right after reading this process's own mappings. Returns the time it took, in ms.
-ULong jm_processes_sample(Bool is_due);
+// exceed a hundredth or so of the run. `is_due`: read anyway, if a reading is cheap. Call right after reading this
+// process's mappings, whose Pss is `own_share`: if that has changed, the reading is dropped. Returns its time in ms.
+ULong jm_processes_sample(Bool is_due, ULong own_share);
 
 // Writes a figure for each process, if it was read in this sample.
 void jm_processes_write(ULong time);
