@@ -18,6 +18,7 @@ import shlex
 import signal
 import subprocess
 import sys
+import sysconfig
 import tempfile
 from typing import Any, Callable, Dict, Iterator, List, NamedTuple, NoReturn, Optional, Sequence
 
@@ -72,7 +73,9 @@ def _recorder(options: Any, trace: str) -> List[str]:
 
 
 def _environment() -> Dict[str, str]:
-    """Python's small objects come from pages of its own, unless it asks malloc for each."""
+    """Python's small objects come from pages of its own, unless it asks malloc for each. A free-threaded build refuses to."""
+    if sysconfig.get_config_var("Py_GIL_DISABLED"):
+        return {}
     return {"PYTHONMALLOC": os.environ.get("PYTHONMALLOC", "malloc")}
 
 

@@ -6,6 +6,7 @@ blocks must have the same frames: file, qualified name and line, innermost first
 """
 
 import itertools
+import subprocess
 from pathlib import Path
 from typing import Dict, List, Tuple
 
@@ -227,3 +228,14 @@ def test_stacks_inside_dlopen_have_its_callers_and_what_python_runs_inside() -> 
         assert found["take", load] == 6 * 10000
         if not is_free_threaded():  # its bytearrays are not malloc's
             assert 70000 <= found["called", load] < 80000
+
+
+@pytest.mark.skipif(not is_free_threaded(), reason="the interpreter has the GIL")
+def test_a_free_threaded_interpreter_has_no_lines_of_its_objects_and_the_report_says_so(tmp_path: Path) -> None:
+    asked = subprocess.run([INTERPRETER, "-c", ""], env={"PYTHONMALLOC": "malloc"}, stderr=subprocess.PIPE, check=False)
+    assert asked.returncode != 0 and b"unknown allocator" in asked.stderr  # so it is no advice
+    program = tmp_path / "program.py"
+    program.write_text("kept = bytearray(24 << 20)\n")
+    recording = record([INTERPRETER, program], ["--pages=yes"], status=0)
+    said = print_report(recording.trace, "--by=python-line").stdout
+    assert "A free-threaded Python keeps objects of all sizes in arenas" in said and "PYTHONMALLOC" not in said

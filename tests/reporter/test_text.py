@@ -436,3 +436,12 @@ def test_objects_that_python_keeps_in_arenas_are_noted(manifest: Dict[str, str],
         assert (
             any(line.startswith("Objects up to 512 bytes of owners") for line in report(trace.load(), by)) == is_noted
         )
+
+
+def test_a_free_threaded_python_is_not_to_run_with_an_allocator_that_it_refuses() -> None:
+    trace = Trace()
+    trace.manifest("python", "3.14t")
+    account = trace.account("anon", "python", ["mapped (libpython3.14t.so.1.0)"])
+    trace.snapshot(1, "time", {account: (100, 1)})
+    text = " ".join(report(trace.load(), "python-line"))
+    assert "A free-threaded Python keeps objects of all sizes in arenas" in text and "PYTHONMALLOC" not in text

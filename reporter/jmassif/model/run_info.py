@@ -78,6 +78,11 @@ def has_arenas(profile: Profile) -> bool:
     )
 
 
+def is_free_threaded(profile: Profile) -> bool:
+    """Its Python has an allocator of its own for objects of all sizes, and refuses PYTHONMALLOC=malloc."""
+    return profile.manifest.get("python", "").endswith("t")
+
+
 def recorded(profile: Profile) -> str:
     """ "recorded natively", "recorded below Valgrind 3.24" """
     version = profile.manifest.get("valgrind", "")

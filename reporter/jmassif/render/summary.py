@@ -459,6 +459,7 @@ def _nothing(report: Report, is_all: bool) -> str:
 
 
 _BY_OBJECT = "Run it with PYTHONMALLOC=malloc to count each object for its own line; that is slower."
+_FREE_THREADED = "A free-threaded Python keeps objects of all sizes in arenas; a build with the GIL has lines for them."
 _LEAST_ARENAS = 0.25  # of the peak
 _FREE_IT = "Free it, or drop what refers to it, once it is no longer used."
 
@@ -502,7 +503,10 @@ def findings(report: Report) -> List[Finding]:
     arenas = _arenas(report)
     if report.failure is None and arenas and arenas >= _LEAST_ARENAS * report.wholes[0].bytes:
         text = f"{size(arenas)} are arenas of small Python objects, and count for the line that needed an arena, not for those"
-        found.append(Finding("arenas", 0, f"{text} whose objects fill it. {_BY_OBJECT}"))
+        text = f"{text} whose objects fill it. {_BY_OBJECT}"
+        if run_info.is_free_threaded(report.profile):
+            text = f"{size(arenas)} are arenas of Python objects, without lines. {_FREE_THREADED}"
+        found.append(Finding("arenas", 0, text))
     found.sort(key=lambda each: (each.key == "stop-others", -each.bytes, each.key == "growth"))
     found = found[: _MOST_FINDINGS - len(first)]
     well = _nothing(report, not first + found)
@@ -520,6 +524,8 @@ def where_arenas_are(profile: Profile) -> str:
     """The place of a Python program's own objects in the figures; "" for other programs."""
     if not run_info.has_arenas(profile):
         return ""
+    if run_info.is_free_threaded(profile):
+        return _FREE_THREADED
     if profile.has_pages:
         return (
             "Python keeps objects up to 512 bytes in arenas from mmap. The pages of an arena are anon memory of the line that"
