@@ -119,6 +119,15 @@ def test_children_are_recorded_too_and_the_machine_is_looked_at_once(
     assert len(our_lines(done).splitlines()) == (recorder == "--valgrind")  # few open files
 
 
+@EACH
+def test_without_the_reporter_it_records_all_the_same(tmp_path: Path, recorder: str) -> None:
+    command = installed(tmp_path / "there")  # as in a build tree
+    (tmp_path / "there/share/jmassif/python").unlink()
+    done = start(command, recorder, "true", cwd=tmp_path)
+    assert (done.returncode, our_lines(done)) == (0, "")
+    assert len(list(tmp_path.glob("jmassif.out.*"))) == 1
+
+
 @pytest.mark.parametrize("name", ["with space", "with:colon", "with$dollar"])
 def test_a_directory_that_nothing_can_be_preloaded_from_gets_one_line(tmp_path: Path, name: str) -> None:
     done = start(installed(tmp_path / name), "true", cwd=tmp_path)
