@@ -15,7 +15,20 @@ import pytest
 
 from jmassif.model.run import Profile
 from jmassif.reader.builder import load_file
-from tests.harness import ARCH, PYTHON, ROOT, Argument, Run, check_run, compile_c, recorder, run, user_function, written
+from tests.harness import (
+    ARCH,
+    PYTHON,
+    ROOT,
+    Argument,
+    Run,
+    check_run,
+    compile_c,
+    native_library,
+    recorder,
+    run,
+    user_function,
+    written,
+)
 
 HEAD = """
 #define _GNU_SOURCE
@@ -357,6 +370,14 @@ int main(int argc, char **argv) {
     assert at_end.count((3000, 30)) == 1
     assert len(at_end) > 60  # children by fork
     assert max(at_end) < (100000, 1100)  # none by a clone has written into its parent's trace
+
+
+def test_options_that_are_not_each_in_a_line_are_pointed_out(tmp_path: Path) -> None:
+    options = f"--jmassif-out-file={tmp_path}/trace --pages=no"
+    done = run([PYTHON, "-c", "print(1)"], env={"LD_PRELOAD": str(native_library()), "JMASSIF_NATIVE": options})
+    assert (done.returncode, done.stdout) == (0, "1\n")
+    first, _ = done.stderr.splitlines()
+    assert first == f"jmassif: JMASSIF_NATIVE has one option per line, so this is one: {options}"
 
 
 def test_signals_that_nobody_handles_look_so_and_end_the_program_by_their_number() -> None:

@@ -294,6 +294,8 @@ static void take_options(const HChar *lines)
         HChar *end = strchr(line, '\n');
         if (end)
             *end = 0;
+        if (strstr(line, " --"))
+            jm_note("jmassif: " OPTIONS_NAME " has one option per line, so this is one: %s\n", line);
         if (*line)
             take_option(line);
         line = end ? end + 1 : NULL;
