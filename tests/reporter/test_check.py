@@ -193,6 +193,14 @@ def test_a_limit_is_kept_up_to_its_last_byte(trace: Path) -> None:
     assert done.out.splitlines()[0] == "OVER  peak.total  233 MiB, over the budget of 233 MiB (+1 B)"
 
 
+def test_a_decimal_limit_is_shown_as_written_too(trace: Path) -> None:
+    done = check("--max", "peak.total=3GB", "--max", "peak.cudnn=30MB", trace)
+    assert done.out.splitlines()[:2] == [
+        "ok    peak.total  233 MiB of 2.79 GiB (3GB), 2.57 GiB left (92 %)",
+        "OVER  peak.cudnn  40.0 MiB, 1.4 x the budget of 28.6 MiB (30MB) (+11.4 MiB)",
+    ]
+
+
 def test_each_budget_has_a_line_with_value_limit_and_head_room(trace: Path) -> None:
     done = check(
         "--max", "peak.total=1GiB", "--max", "peak.cudnn=30MiB", "--max=failures=5", "--max=end.leak.tensor=0", trace

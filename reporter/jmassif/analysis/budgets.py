@@ -310,6 +310,7 @@ class Verdict(NamedTuple):
     time_unit: str
     growth: Optional[Growth] = None  # of a budget of growth, or one that is not kept
     culprits: Sequence[Culprit] = ()  # where it is not kept
+    written: str = ""  # the budget's limit
 
     @property
     def left(self) -> int:
@@ -361,5 +362,5 @@ def judge(
         growth = meter.growth if is_over or _is_growth(budget.name) else None
         culprits = _culprits(budget, meter, old) if is_over else []
         figures = (value.number, limit, value.is_bytes, before, value.notes)
-        verdicts.append(Verdict(budget.name, *figures, profile.time_unit, growth, culprits))
+        verdicts.append(Verdict(budget.name, *figures, profile.time_unit, growth, culprits, budget.limit))
     return verdicts

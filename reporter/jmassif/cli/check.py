@@ -6,6 +6,7 @@ Verdicts are for people, as JUnit's XML, and as JSON, which docs/reference.md de
 
 import argparse
 import json
+import re
 from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence
 from xml.sax.saxutils import escape, quoteattr
 
@@ -47,6 +48,8 @@ def _amount(verdict: Verdict, number: int) -> str:
 def _sentence(verdict: Verdict) -> str:
     """ "2.61 GiB of 3.00 GiB, 400 MiB left (13 %)", "47.8 MiB, 4.8 x the budget of 10.0 MiB (+37.8 MiB)" """
     value, limit, left = (_amount(verdict, n) for n in (verdict.value, verdict.limit, abs(verdict.left)))
+    if re.search(r"[kMGT]B$", verdict.written) and "+" not in verdict.written:
+        limit += f" ({verdict.written})"  # decimal, other than reports' sizes
     if verdict.is_kept:
         text = f"{value} of {limit}, {left} left"
         text += f" ({whole_percent(verdict.left, verdict.limit)})" if verdict.limit else ""
