@@ -44,12 +44,6 @@ def _apart(run: Profile, time: int) -> int:
     return max(0, blocks - custom) + (recorder_s if recorder(run) == "native" else 0)
 
 
-def _beside(members: Sequence[Process], index: int) -> List[int]:
-    """The others on its machine."""
-    host = members[index].profile.manifest.get("host")
-    return [number for number, each in enumerate(members) if number != index and each.profile.manifest.get("host") == host]
-
-
 def _readings(members: Sequence[Process]) -> List[Dict[int, int]]:
     """Of each process the shares that were read, its own and by others, in bytes by time.
 
@@ -57,29 +51,35 @@ def _readings(members: Sequence[Process]) -> List[Dict[int, int]]:
     own readings count the memory of both once more: without them it counts with its ledger.
     """
     found: List[Dict[int, int]] = [{} for _ in members]
+    hosts = [process.profile.manifest.get("host") for process in members]
+    called: Dict[Tuple[Optional[str], str], List[int]] = {}  # by host and pid, which may come again
+    for index, process in enumerate(members):
+        called.setdefault((hosts[index], str(process.pid)), []).append(index)
     for index, process in enumerate(members):
         for figure, (times, values) in process.profile.system.items():
             name, _, pid = figure.partition(".")
-            others = [number for number in _beside(members, index) if str(members[number].pid) == pid]
-            for time, share in zip(times, values) if name == "pss" else ():
-                at = time + process.offset
-                if not pid:
-                    found[index][at] = share
-                for number in others:
-                    other = members[number]
-                    if other.begin <= at <= other.end:
-                        found[number].setdefault(at, max(0, share - _apart(other.profile, at - other.offset)))
-    is_whole = [
-        all(
-            not found[number]
-            or other.begin > process.begin
-            or other.end < process.end
-            or any(process.begin <= at <= process.end for at in found[number])
-            for number, other in ((number, members[number]) for number in _beside(members, index))
+            read = [each for each in called.get((hosts[index], pid), ()) if each != index] if pid else [index]
+            for at, share in zip((time + process.offset for time in times), values) if name == "pss" else ():
+                for number in read:
+                    of = members[number]
+                    if number == index:
+                        found[index][at] = share
+                    elif of.begin <= at <= of.end:
+                        found[number].setdefault(at, max(0, share - _apart(of.profile, at - of.offset)))
+    read_at = [sorted(shares) for shares in found]
+
+    def is_alone(index: int) -> bool:
+        begin, end = members[index].begin, members[index].end
+        return any(
+            times
+            and other.begin <= begin
+            and other.end >= end
+            and bisect_left(times, begin) == bisect_right(times, end)
+            for other, times, host in zip(members, read_at, hosts)
+            if host == hosts[index]
         )
-        for index, process in enumerate(members)
-    ]
-    return [shares if whole else {} for shares, whole in zip(found, is_whole)]
+
+    return [{} if shares and is_alone(index) else shares for index, shares in enumerate(found)]
 
 
 class _Point(NamedTuple):
