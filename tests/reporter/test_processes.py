@@ -234,6 +234,13 @@ def test_a_share_goes_to_the_process_that_had_the_pid_then() -> None:
     assert {(part.process.begin, part.host) for part in peak.parts} == {(0, 6), (100, 70)}
 
 
+def test_a_process_that_was_killed_before_a_snapshot_is_no_part_of_the_sum() -> None:
+    one = trace_of(1)
+    reads(one, 0, pss=10, pid2=5)
+    holds(one, 0, 0, "start")
+    assert joined(ends(one, 100), trace_of(2, ppid="1")).peak().on("total") == 10
+
+
 def test_owners_and_what_the_ledgers_do_not_have_add_up_to_the_sum() -> None:
     at = family((1, 60, {"pss": 1010, "heap-untouched": 40}), (2, 200, {"pss": 900, "pid1": 900, "pid3": 90})).peak()
     rows = adjustments(at)

@@ -115,9 +115,11 @@ def _points(process: Process, seen: Sequence[Tuple[int, Observed]], shares: Dict
     Between two readings a share changes as the ledger does. Its other pages may change hands then, so the smaller sum of them at
     both counts. Blocks that were not written at a reading of its own, and are at the next, count as written from the first on.
     """
+    if not seen:
+        return []
     times, run = [time for time, _ in seen], process.profile
     samples = {time + process.offset for time in run.system.get("heap-untouched", ((), ()))[0]}
-    points, readings, own = [], [], [_Reading(-1, 0, 0, 0)]
+    points, readings, own, by_others = [], [], [_Reading(-1, 0, 0, 0)], []
     for time in sorted(shares):
         first, end = bisect_left(times, time), bisect_right(times, time)
         near = [each for _, each in seen[first:end] if each.snapshot is not None]
@@ -125,9 +127,8 @@ def _points(process: Process, seen: Sequence[Tuple[int, Observed]], shares: Dict
         unwritten = run.system_at("heap-untouched", time - process.offset) or 0
         readings.append(_Reading(time, shares[time], max(map(_in_pages, near)), unwritten))
         own += readings[-1:] if time in samples else []
-        if first == end and first:
-            points.append(_Point(time, seen[first - 1][1], shares[time], unwritten))
-    for time, at in seen:
+        by_others += [(time, seen[first - 1][1])] if first == end and first else []
+    for n, (time, at) in enumerate([*seen, *by_others]):
         last, its_last = (bisect_right(rows, (time + 1,)) - 1 for rows in (readings, own))
         if last < 0:
             points.append(_Point(time, at, None))
@@ -138,7 +139,8 @@ def _points(process: Process, seen: Sequence[Tuple[int, Observed]], shares: Dict
             left = max(left, its[-1].unwritten - max(0, its[-1].ledger - _in_pages(at)))
         known = [*its, *around] if time > its[0].time else its[:1]
         other = min(each.other for each in known if each.time >= 0)
-        points.append(_Point(time, at, max(0, _in_pages(at) + other - left), left))
+        least = shares[time] if n >= len(seen) else 0
+        points.append(_Point(time, at, max(least, _in_pages(at) + other - left), left))
     return sorted(points, key=lambda point: point.time)
 
 
