@@ -72,7 +72,7 @@ def _recorder(options: Any, trace: str) -> List[str]:
     return words + given
 
 
-def _environment() -> Dict[str, str]:
+def allocator() -> Dict[str, str]:
     """Python's small objects come from pages of its own, unless it asks malloc for each. A free-threaded build refuses to."""
     if sysconfig.get_config_var("Py_GIL_DISABLED"):
         return {}
@@ -99,7 +99,7 @@ def _run_recorded(options: Any) -> NoReturn:
         command = _recorder(options, trace)
         with open("/proc/self/cmdline", encoding="utf-8", errors="surrogateescape") as stream:
             own = stream.read().split("\0")[1:-1]
-        environment = {**os.environ, **_environment(), _STARTED: "yes"}
+        environment = {**os.environ, **allocator(), _STARTED: "yes"}
         status = _status_of(subprocess.Popen(command + [sys.executable] + own, env=environment))
         if os.path.exists(trace):
             _report([trace], print)
@@ -154,7 +154,7 @@ class _Workers:
                 raise pytest.UsageError("--jmassif records workers of this machine alone")
             trace = f"{self._base}.{self._n_workers}"
             self._n_workers += 1
-            words = ["env"] + [f"{name}={value}" for name, value in _environment().items()]
+            words = ["env"] + [f"{name}={value}" for name, value in allocator().items()]
             words += _recorder(self._options, trace)
             words += shlex.split(spec.python) if spec.python else [sys.executable]
             spec.python = " ".join(map(shlex.quote, words))

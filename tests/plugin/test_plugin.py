@@ -9,13 +9,14 @@ import re
 import shutil
 import signal
 import subprocess
+import sysconfig
 from pathlib import Path
 from typing import List, Mapping, Optional, Tuple
 
 import pytest
 
 from jmassif.launcher import LaunchError, launcher
-from jmassif.pytest_plugin import Limit, LimitError, limit_of
+from jmassif.pytest_plugin import Limit, LimitError, allocator, limit_of
 from jmassif.reader.builder import load_file
 from tests.harness import PYTHON, ROOT, Run, check_run, need_module, recorder_on_path, run
 
@@ -287,6 +288,17 @@ def test_only_the_command_chooses_a_recorder(tmp_path: Path, monkeypatch: "pytes
     assert launcher(["-q"]) == ["/bin/true", "--tool=jmassif"]
     with pytest.raises(LaunchError, match="needs the command jmassif"):
         launcher(["-q", "--native"])
+
+
+@pytest.mark.parametrize(
+    "without_gil, expected", [(None, {"PYTHONMALLOC": "malloc"}), (0, {"PYTHONMALLOC": "malloc"}), (1, {})]
+)
+def test_only_a_python_that_can_is_to_take_objects_from_malloc(
+    without_gil: Optional[int], expected: Mapping[str, str], monkeypatch: "pytest.MonkeyPatch"
+) -> None:
+    monkeypatch.delenv("PYTHONMALLOC", raising=False)
+    monkeypatch.setattr(sysconfig, "get_config_var", {"Py_GIL_DISABLED": without_gil}.get)
+    assert allocator() == expected
 
 
 def test_without_the_option_marks_are_known_and_little_is_imported(tmp_path: Path) -> None:
