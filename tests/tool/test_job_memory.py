@@ -10,7 +10,9 @@ import pytest
 from jmassif.analysis.processes import adjustments, join, ledger_of
 from tests import harness
 
-# Each program calls peak() while all of its processes hold what they hold at most, for long enough to be sampled.
+# Each program calls peak() while all of its processes hold what they hold at most, for long enough to be sampled: natively each
+# process does that as its time allows, and sees too little of forks, by up to 2 MiB each.
+HOLD, TOLERANCE = ("60", 0.08) if harness.HOST == "native" else ("20", 0.05)
 COMMON = """
 import mmap, os, sys, time
 def tree(pid):
@@ -119,11 +121,11 @@ def test_the_peak_of_a_job_is_the_kernels_sum_of_proportional_shares(name: str, 
     program.write_text(COMMON + PROGRAMS[name])
     command: List[harness.Argument] = [harness.PYTHON, program, data]
     alone = harness.run(command)
-    recording = harness.record(command, ["--pages=yes", "--trace-children=yes"], {"HOLD": "20"})
+    recording = harness.record(command, ["--pages=yes", "--trace-children=yes"], {"HOLD": HOLD})
     assert recording.returncode == 0, recording.stderr
     job = join([(str(trace), recording.load(trace)) for trace in recording.traces])
     at = job.peak()
-    assert at.on("total") == pytest.approx(max(map(int, alone.stdout.split())), rel=0.05)
+    assert at.on("total") == pytest.approx(max(map(int, alone.stdout.split())), rel=TOLERANCE)
     assert ledger_of(at).total.bytes + sum(adjustments(at)) == at.on("total")
 
 
