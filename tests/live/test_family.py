@@ -234,7 +234,7 @@ def test_mapped_files_and_functions_without_symbols_are_a_line_each(tmp_path: Pa
     while not run.follower.is_all:
         run.poll()
     lines = {line.name: line.usage.bytes for line in run.sums.lines("held", 9)}
-    assert lines == {"(no debug symbols) (libtorch.so)": 11000, "mapped files": 110}
+    assert lines == {"libtorch.so (no debug symbols)": 11000, "mapped files": 110}
 
 
 def test_the_ladder_of_now_is_the_reports(tmp_path: Path) -> None:

@@ -126,7 +126,7 @@ def test_functions_without_names_are_one_a_library() -> None:
         return trace
 
     assert told(compared([stripped("4000")], [stripped("5000", "6000")])["function"]) == {
-        "(no debug symbols) (libcudnn.so)": [10, 20]
+        "libcudnn.so (no debug symbols)": [10, 20]
     }
 
 

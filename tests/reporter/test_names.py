@@ -3,6 +3,7 @@
 
 import pytest
 
+from jmassif.attribution.blame import NO_SYMBOLS
 from jmassif.attribution.names import Names, describe, short_names
 from jmassif.model.records import Frame
 from tests.reporter.traces import Trace
@@ -17,6 +18,7 @@ from tests.reporter.traces import Trace
         (Frame("n", "cudnnCreate", "/usr/lib/libcudnn.so.8", "", 0, 1), "cudnnCreate (libcudnn.so.8)"),
         (Frame("n", "", "/usr/lib/libfoo.so", "", 0, 0x4005D0), "0x4005d0 (libfoo.so)"),
         (Frame("n", "", "", "", 0, 0x4005D0), "0x4005d0 (no object file)"),
+        (Frame("n", NO_SYMBOLS, "/usr/lib/libfoo.so", "", 0, 0), "libfoo.so (no debug symbols)"),
         (Frame("p", "<module>", "", "/home/u/train.py", 87, 0), "train.py:87 (<module>)"),
         (
             Frame("p", "forward", "", "/usr/lib/python3/dist-packages/torch/nn/modules/linear.py", 114, 0),
@@ -117,8 +119,8 @@ def test_functions_without_names_are_one_for_each_object_file() -> None:
     names = Names(profile)
     assert names.site_id(first) == names.site_id(second) != names.site_id(other)
     assert (
-        names.frame(names.site_id(first)) == "(no debug symbols) (app)"
-        and names.line(other) == "(no debug symbols) (lib.so)"
+        names.frame(names.site_id(first)) == "app (no debug symbols)"
+        and names.line(other) == "lib.so (no debug symbols)"
     )
     assert [names.frame(frame) for frame in profile.stack(profile.accounts[first].node)][0].startswith("0x")
 

@@ -63,8 +63,8 @@ def frame_name(profile: Profile, names: Names, frame_id: int) -> str:
     if frame.type == "t":
         return names.frame(frame_id)
     name = printable(alignment.function(frame.function)) or NO_SYMBOLS
-    library = printable(base_name(frame.object or frame.file)) or "(no object file)"
-    return f"{name} ({alignment.library(library)})"
+    library = alignment.library(printable(base_name(frame.object or frame.file)) or "(no object file)")
+    return f"{library} {name}" if name == NO_SYMBOLS else f"{name} ({library})"
 
 
 def namer(profile: Profile, names: Names, view: str) -> Callable[[int], str]:

@@ -10,7 +10,7 @@ from collections import Counter
 from functools import lru_cache
 from typing import Any, Callable, Dict, Iterable, Mapping, Optional, TypeVar
 
-from jmassif.attribution.blame import NO_STACK, Sites, base_name
+from jmassif.attribution.blame import NO_STACK, NO_SYMBOLS, Sites, base_name
 from jmassif.model.records import Frame
 from jmassif.model.run import Profile
 from jmassif.units import printable
@@ -57,7 +57,8 @@ def short_names(paths: Iterable[str]) -> Dict[str, str]:
 
 
 def describe(frame: Frame, files: Mapping[str, str] = {}) -> str:
-    """ "main (a.c:5)", "train.py:87 (<module>)", "cudnnCreate (libcudnn.so.8)", "0x4005d0 (libfoo.so)".
+    """ "main (a.c:5)", "train.py:87 (<module>)", "cudnnCreate (libcudnn.so.8)", "0x4005d0 (libfoo.so)",
+    "libfoo.so (no debug symbols)".
 
     `files` has names of Python frames' files.
     """
@@ -69,6 +70,8 @@ def describe(frame: Frame, files: Mapping[str, str] = {}) -> str:
     place = base_name(frame.object) or "no object file"
     if frame.file:
         place = base_name(frame.file) + (f":{frame.line}" if frame.line else "")
+    if frame.function == NO_SYMBOLS:
+        return printable(f"{place} {NO_SYMBOLS}")
     return printable(f"{frame.function or f'0x{frame.address:x}'} ({place})")
 
 

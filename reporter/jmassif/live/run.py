@@ -159,7 +159,7 @@ class Sums(TailBuilder):
         if fields.type == "m":
             return "mapped files", 0
         if fields.type != "p" and not fields.function and fields.object:
-            return printable(f"{NO_SYMBOLS} ({base_name(fields.object)})"), 0
+            return printable(f"{base_name(fields.object)} {NO_SYMBOLS}"), 0
         return "", frame
 
     # ---- present state ---------------------------------------------------------------------------
