@@ -214,10 +214,13 @@ def test_what_imports_hold_is_a_finding_with_its_line() -> None:
 # ---- actions -------------------------------------------------------------------------------------
 
 
-def cached(empty_mib: int, **manifest: str) -> Trace:
+def cached(empty_mib: int, native: bool = False, **manifest: str) -> Trace:
+    """`native`: the latest allocation has no Python line."""
     run = Run(**manifest).segment(0x1000_0000, 100 * MIB, [(0, 100 * MIB)])
     run.segment(0x4000_0000, empty_mib * MIB)
     run.trace.block(2, 0x9000_0000, MIB, run.trace.account("device", "app", ["py g (/app/train.py:9)"]))
+    if native:
+        run.trace.block(3, 0xA000_0000, MIB, run.trace.account("device", "app", ["run (libtorch_cuda.so)"]))
     run.snapshot(4)
     return ended(run.trace)
 
@@ -229,6 +232,12 @@ def test_a_cache_that_holds_much_can_be_emptied_before_the_line_that_allocates_n
         "38 % of it, 60.0 MiB, is allocator cache: reserved by PyTorch, holding no tensor. torch.cuda.empty_cache() before"
         " train.py:9 returns 60.0 MiB of cache; the peak stays, since 160 MiB was held before it."
     )
+
+
+def test_a_cache_is_emptied_before_a_line_that_somebody_wrote() -> None:
+    """The latest allocation may be of a thread that has no Python line."""
+    found = findings(of(cached(60, native=True), "last"))[0]
+    assert "torch.cuda.empty_cache() before train.py:9 returns 60.0 MiB" in found.text
 
 
 class Steps:

@@ -52,17 +52,21 @@ def _held_before(run: Profile, row: int) -> int:
 def _emptied_before(run: Profile, names: Names, position: int, layout: Layout) -> Hint:
     """Emptying the cache returns the segments that were empty before a line and still are.
 
-    The line is the one that reserved the newest segment or, if most were empty later only, that of the latest allocation.
+    The line is the one that reserved the newest segment or, if most were empty later only, that of the latest allocation. In a
+    program of Python it is a Python line: PyTorch's own threads have none, and nobody can act before a library.
     """
+    accounts, charged = run.blocks.account, names.charges()
+    has_python = any(charged)
     still = _empty(layout)
     newest = max(made[0] for segment in layout.reserving for made in segment.made)
     frees = set(run.frees)
-    latest = next((row for row in range(position - 1, 0, -1) if row not in frees), newest)
-    for row in (newest, latest):
+    fit = (row for row in range(position - 1, 0, -1) if row not in frees and (charged[accounts[row]] or not has_python))
+    for row in (newest, next(fit, newest)):
+        if has_python and not charged[accounts[row]]:
+            continue
         earlier = _empty(layout_at(run, row))
         n_bytes = sum(size for address, size in still.items() if earlier.get(address) == size)
         if n_bytes >= _MOST_OF_IT * sum(still.values()):
-            accounts = run.blocks.account
             line = line_of(run, names, accounts[row])
             first = next(each for each in range(row + 1) if line_of(run, names, accounts[each]) == line)
             return Hint("empty-cache", n_bytes, line, held_before=_held_before(run, first))
