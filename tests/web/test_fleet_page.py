@@ -91,11 +91,10 @@ def test_every_figure_is_that_of_the_json(page: FleetPage) -> None:
         for row in (row for row in page.found["rows"] if row["view"] == view):
             cells: List[Any] = [row["name"], *(of["median"] for of in row["groups"])]
             for change in (each for each in row["changes"] if each):
-                cells += [
-                    change["bytes"],
-                    " … ".join(map(growth, change["interval"])),
-                    "yes" if change["is_change"] else "",
-                ]
+                low, high = map(growth, change["interval"])
+                unit = "".join(high.partition(" ")[1:])
+                span = f"{low[: -len(unit)] if unit and low.endswith(unit) else low} … {high}"
+                cells += [change["bytes"], span + (" *" if change["is_change"] else "")]
             expected.append(cells)
         assert rows == expected and len(rows) >= 1
 
@@ -136,6 +135,25 @@ def test_the_headline_is_there_without_a_script_and_names_are_no_markup(page: Fl
     assert facts == [["package libssl", *(f"<b>{setup}</b>" for setup in range(4))]]
     assert [row[0] for row in far] == ["board-00042"] == [each["host"] for each in page.found["outliers"]]
     assert size(page.found["outliers"][0]["bytes"])
+
+
+WIDER = "[...document.querySelectorAll('{}')].map((e) => e.scrollWidth - e.clientWidth)"
+# Scrolls the tables to their ends: how far a name is from the left edge then, and the last figure from the right.
+AT_THE_END = """[...document.querySelectorAll('.scroll')].map((e) => {
+    e.scrollLeft = 1e6;
+    const [box, cells] = [e.getBoundingClientRect(), e.querySelector('tbody tr').children];
+    const [name, last] = [cells[0], cells[cells.length - 1]].map((cell) => cell.getBoundingClientRect());
+    return [name.left - box.left, box.right - last.right];
+})"""
+
+
+def test_no_column_is_cut_on_a_screen_and_on_a_phone_names_stay_beside_the_figures(page: FleetPage) -> None:
+    (over,) = look(page.path, ["evaluate", WIDER.format(".scroll")], width=1440, height=900)
+    assert len(over) == 2 + len(VIEWS) + 1 and max(over) <= 0
+    steps = [["evaluate", WIDER.format("html")], ["evaluate", WIDER.format(".scroll")], ["evaluate", AT_THE_END]]
+    (whole,), over, found = look(page.path, *steps, width=390, height=844)
+    assert whole <= 0 and max(over) > 0
+    assert all(abs(left) < 1 and right > -1 for left, right in found)
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -133,7 +133,7 @@ _TITLES = {view: f"By {view.replace('-', ' ')}, at the peak" for view in VIEWS}
 _TITLES.update({TOTAL: "Memory at the peak", "scope": "Cost by call"})
 _MOST_ROWS = 25
 _DISTRIBUTION = [("runs", "whole"), ("median", "bytes"), ("spread", "bytes"), ("5 %", "bytes"), ("95 %", "bytes")]
-_CHANGE = [("change", "growth"), ("from … to", ""), ("significant", "")]
+_CHANGE = [("change", "growth"), ("from … to", "figure")]
 _FACTS = "Facts that differ between most runs of the groups"
 
 
@@ -142,7 +142,12 @@ def _table(view: str, title: str, columns: List[Tuple[str, str]], rows: List[Lis
 
 
 def _interval(row: Dict[str, Any]) -> str:
-    return " … ".join(map(growth, row["interval"])) if row["interval"] else "too few runs"
+    """ "-1.82 … +2.86 MiB" """
+    if not row["interval"]:
+        return "too few runs"
+    low, high = map(growth, row["interval"])
+    unit = high[len(high.split()[0]) :]
+    return f"{low[: -len(unit)] if unit and low.endswith(unit) else low} … {high}"
 
 
 def _parts_of_text(found: Comparison, is_all: bool) -> Iterator[ReadyTable]:
@@ -159,21 +164,21 @@ def _parts_of_text(found: Comparison, is_all: bool) -> Iterator[ReadyTable]:
                 change = [row["bytes"], _interval(row)] if row in others else ["", ""]
                 rows.append([f"  {label}", *_members(row, "n median spread low high").values(), *change])
         note = ", ".join(f"{n} {text}" for text, n in left_out.items() if n)
-        table = _table(f"by-{view}", _TITLES[view], [("", ""), *_DISTRIBUTION, *_CHANGE[:2]], rows)
+        table = _table(f"by-{view}", _TITLES[view], [("", ""), *_DISTRIBUTION, *_CHANGE], rows)
         yield table._replace(note=note, limit=len(rows))
 
 
 def _parts_of_page(found: Comparison) -> Iterator[ReadyTable]:
     heads = [("name", ""), *((label, "bytes") for label in found.groups["label"])]
     for label in found.groups["label"].drop(found.base):
-        heads += [(f"change, {label}", "growth"), *_CHANGE[1:]]
+        heads += [(f"change, {label}", "growth"), _CHANGE[1]]
     for view, parts in groupby(_by_part(found), lambda part: part[0]):
         rows: List[List[TableCell]] = []
         for _, name, of in parts:
             others = [row for row in of if row["group"] != found.base]
-            changes = ([row["bytes"], _interval(row), "yes" if row["is_change"] else ""] for row in others)
+            changes = ([row["bytes"], _interval(row) + " *" * bool(row["is_change"])] for row in others)
             rows.append([name, *(row["median"] for row in of), *chain(*changes)])
-        yield _table(f"by-{view}", _TITLES[view], heads, rows)
+        yield _table(f"by-{view}", _TITLES[view], heads, rows)._replace(note="medians; * significant")
 
 
 def _others(found: Comparison) -> Iterator[ReadyTable]:
@@ -247,7 +252,8 @@ def write_page(found: Comparison, links: str = "", served: Collection[str] = ())
         runs.append(FleetRuns(*texts))
     groups = list(found.groups["label"])
     parts = [_part(*part) for part in _by_part(found)]
-    page = FleetPage(groups, parts, runs, [*_parts_of_page(found), *_others(found)])
+    others = [table for table in _others(found) if table.rows]
+    page = FleetPage(groups, parts, runs, [*_parts_of_page(found), *others])
     packed = Columns()
     for part in range(len(parts)):
         for group, values in enumerate(found.values):
