@@ -5,6 +5,7 @@ Every account is charged to one row (see blame.py), so the rows add up to the to
 """
 
 from array import array
+from collections import Counter
 from typing import Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
 
 from jmassif.analysis.aggregate import Usage, aggregate, columns_by, sum_of
@@ -187,7 +188,10 @@ class LineUsage(NamedTuple):
 
 
 def largest_lines(profile: Profile, names: Names, places: Places, space: str, n: int) -> List[LineUsage]:
-    """The n that hold most in "host" or "device" memory, in both with ""; memory without a stack has no line."""
+    """The n that hold most in "host" or "device" memory, in both with ""; memory without a stack has no line.
+
+    Rows of one line, such as a comprehension and the function around it, have the function in the label.
+    """
     group_of = profile.group_of
 
     def line(place: Place) -> LineUsage:
@@ -204,7 +208,12 @@ def largest_lines(profile: Profile, names: Names, places: Places, space: str, n:
     def rank(place: Place) -> Tuple[int, str]:
         return -_sum(places[place], space), names.frame(place) if isinstance(place, int) else place
 
-    return [line(place) for place in sorted((place for place in places if place), key=rank)[:n]]
+    order = sorted((place for place in places if place), key=rank)[:n]
+    rows = [line(place) for place in order]
+    times = Counter(row.label for row in rows)
+    return [
+        row._replace(label=_label(names, place)) if times[row.label] > 1 else row for row, place in zip(rows, order)
+    ]
 
 
 class Imports(NamedTuple):

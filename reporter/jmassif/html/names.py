@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Names that cells are grouped by: all runs of a page share them, and the cells of each run refer to them by their places."""
 
+from collections import Counter
 from itertools import chain
 from typing import Dict, Iterator, List, Optional, Sequence, Tuple
 
@@ -73,6 +74,8 @@ class SharedNames:
     def cell_names(self) -> head.CellNames:
         columns = [[row[field] for row in self.frame] for field in range(5)]
         lines = [[row[field] for row in self.line] for field in range(5)]
+        times = Counter(lines[0])
+        lines[0] = [f"{label} ({function})" if times[label] > 1 else label for label, function in zip(*lines[:2])]
         through = [list(places) for places in self.through]
         return head.CellNames(
             [head.Kind(kind, side_of(kind) or "", kind in HANDLE_KINDS) for kind in self.kind],

@@ -16,21 +16,23 @@ export function LargestLines({ page, seen }: { page: Page; seen: Seen }) {
     const { lines, space } = seen;
     if (!lines.length) return null;
     const known = page.run.head.lines.label;
+    /** The function is a part of a label where several share a line: in all of the page, or in this list. */
+    const placeOf = (label: string) => (known.includes(label) ? known.indexOf(label) : known.findIndex((name) => name.startsWith(`${label} (`)));
     const failed = page.moment === failureOf(page.whole) ? (page.whole.head.oom.incidents.at(-1)?.line ?? '') : '';
-    const narrow = (name: string) => {
+    const narrow = (index: number) => {
         page.open('flame-graph');
-        page.narrow({ dimension: 'line', index: known.indexOf(name), name });
+        page.narrow({ dimension: 'line', index, name: known[index] });
     };
     const name = ({ label, path }: ShownLine) => (
         <>
-            {path && known.includes(label) ? (
-                <button type="button" class="link" title="Its stacks, in the flame graph" onClick={() => narrow(label)}>
+            {path && placeOf(label) >= 0 ? (
+                <button type="button" class="link" title="Its stacks, in the flame graph" onClick={() => narrow(placeOf(label))}>
                     {label}
                 </button>
             ) : (
                 label
             )}
-            {failed && `${failed} `.startsWith(`${label} `) && <span class="tag">failed here</span>}
+            {failed && (failed === label || failed.startsWith(`${label} (`)) && <span class="tag">failed here</span>}
         </>
     );
     const bytes = (head: string, value: (row: ShownLine) => number, isMinor = true): Column<ShownLine> => ({ head, as: 'bytes', value, isMinor });
@@ -48,7 +50,7 @@ export function LargestLines({ page, seen }: { page: Page; seen: Seen }) {
         <section id="largest" aria-label="Largest lines">
             <Table
                 caption="Largest lines"
-                note={`${seen.when}; shares of ${space ? `its ${space} memory` : 'the program'}`}
+                note={`${seen.when}; shares of ${space ? `its ${space} memory` : page.whole.parts.together ? 'the sum' : 'the program'}`}
                 columns={columns.filter(({ value }) => lines.some((row) => value(row)))}
                 rows={lines}
             />
