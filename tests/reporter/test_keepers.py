@@ -2,7 +2,7 @@
 """Variables that keep the objects of a leak, by hand-made runs: those whose containers grew meanwhile, and no others."""
 
 import json
-from typing import List
+from typing import Any, List
 
 import pytest
 
@@ -23,9 +23,9 @@ VIEW = View(None, 5, "owner", 70, None, None)
 GROWS, LATE, EARLY = range(1, 21), [0] * 10 + [5] * 10, [5] * 20
 
 
-def run(
+def traced(
     table: List[int], leak: List[int], of_type: int = 700, sort: str = "module", holder: str = "__main__"
-) -> Profile:
+) -> Trace:
     """A line that holds MiB of objects, and a list whose table holds so many times 256 bytes."""
     trace = Trace()
     objects, elements = (trace.account("heap", "data", [f"py f (/a/train.py:{line})"]) for line in (17, 18))
@@ -36,7 +36,11 @@ def run(
         changes = {objects: (held * MIB, 1, held * MIB, held, 0), elements: (kib << 8, 1, kib << 8, kib, 0)}
         trace.snapshot(step, "end" if step == 19 else "time", changes)
     trace.snapshot(20, "exit", {objects: (0, 0), elements: (0, 0)})
-    return trace.load()
+    return trace
+
+
+def run(*figures: List[int], **keeper: Any) -> Profile:
+    return traced(*figures, **keeper).load()
 
 
 def report_of(profile: Profile) -> Report:

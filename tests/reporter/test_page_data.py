@@ -12,6 +12,7 @@ from typing import Any, Callable, Dict, List, Tuple
 
 import pytest
 
+from jmassif.analysis.oom import NOTE
 from jmassif.analysis.processes import join
 from jmassif.analysis.sizes import Block, blocks
 from jmassif.attribution.names import Names
@@ -19,10 +20,12 @@ from jmassif.attribution.views import thread_naming
 from jmassif.html import cells as cells_module, page as html
 from jmassif.html.cells import OTHER_LIBRARIES, OTHER_THREADS, Columns, TooLarge, shown
 from jmassif.html.data import RunData, report_of, run_data
+from jmassif.html.first import sentence, statements_data
 from jmassif.html.head import Packed, run_head
 from jmassif.model.records import LiveBytesByAccount, counted_blocks
 from jmassif.model.run import Profile
 from jmassif.reader.builder import load
+from jmassif.render.job import Statement
 from jmassif.render.view import FormatError, View
 
 from tests.reporter.page_tables import page_rows
@@ -245,6 +248,30 @@ def test_texts_are_fit_to_be_shown_and_of_a_bearable_length() -> None:
     assert shown("a\x1b[2J\u202e\udcff") == "a\\x1b[2J\\u202e\\xff"
     text = shown("<b>" * 40000)
     assert len(text) < 500 and text.endswith("… (120,000 characters)")
+
+
+@pytest.mark.parametrize("n_characters", [600, 5000])
+def test_what_to_do_is_whole_behind_evidence_of_any_length(n_characters: int) -> None:
+    evidence = "x" * n_characters + ". "
+    (said,) = statements_data([Statement("finding", NOTE, f"{evidence}Stop it.", "Stop it.")])
+    assert said.action == "Stop it." and said.text.endswith(" Stop it.") and len(said.text) < 1100
+    assert said.text.startswith(evidence) == (n_characters == 600)
+
+
+def test_what_stands_in_backticks_is_code_before_any_script_runs() -> None:
+    assert sentence("1 `<dict>` of `a`, not `") == "1 <code>&lt;dict&gt;</code> of <code>a</code>, not `"
+
+
+def test_functions_that_share_a_line_have_names_of_their_own() -> None:
+    """As a comprehension and the function around it."""
+    trace = Trace()
+    stacks = ["py parse (/a/server.py:9)", "py parse.<locals>.<listcomp> (/a/server.py:9)", "py main (/a/server.py:20)"]
+    held = {trace.account("heap", "data", [stack]): (bytes_, 1) for stack, bytes_ in zip(stacks, (3000, 2000, 1000))}
+    trace.snapshot(5, "exit", held)
+    names = ["server.py:9 (parse)", "server.py:9 (parse.<locals>.<listcomp>)", "server.py:20"]
+    report = report_of(trace.load())
+    assert [row.label for row in report.lines] == names
+    assert run_data(report).head["lines"]["label"] == names
 
 
 @pytest.mark.parametrize("values", [[0], [1, 2, 3], [0, 2**53 - 1, 255, 256], []])

@@ -33,11 +33,11 @@ from jmassif.units import printable
 _MAX_TEXT = 400
 
 
-def shown(text: str) -> str:
+def shown(text: str, most: int = _MAX_TEXT) -> str:
     """Fit to be shown, and cut where no person would read on."""
     # Escapes make text longer: do not read the rest of a megabyte.
-    safe = printable(text[: _MAX_TEXT + 1])
-    return safe if len(safe) <= _MAX_TEXT else f"{safe[:_MAX_TEXT]}… ({len(text):,} characters)"
+    safe = printable(text[: most + 1])
+    return safe if len(safe) <= most else f"{safe[:most]}… ({len(text):,} characters)"
 
 
 def source_around(sources: Optional[Sources], frame: Frame) -> str:

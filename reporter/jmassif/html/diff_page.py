@@ -5,7 +5,6 @@ The stacks look like a run's (html/data.py), with a moment for each column, so t
 Those of repeated runs are the typical run's, as medians of places do not add up.
 """
 
-from html import escape
 from typing import Iterator, List
 
 from jmassif.analysis.compare import Column, Difference, Stacks
@@ -14,6 +13,7 @@ from jmassif.attribution.packages import CORE, Folding, Internal
 from jmassif.export.json import data
 from jmassif.html.cells import NO_LINE, Columns, all_shown, cells, shown
 from jmassif.html.data import RunData
+from jmassif.html.first import sentence
 from jmassif.html.head import (
     About,
     ChosenMoments,
@@ -40,7 +40,7 @@ def write(difference: Difference, stacks: Stacks) -> Iterator[str]:
         [stacks_data(difference, stacks)], title, difference=[shown(column.label) for column in difference.columns]
     )
     yield from fill_page(
-        title, "".join(f'<p class="statement">{escape(text)}</p>' for text in _texts(difference)), packed
+        title, "".join(f'<p class="statement">{sentence(text)}</p>' for text in _texts(difference)), packed
     )
 
 

@@ -5,6 +5,7 @@ The markup is in the page before its script and its data: readable while these l
 largest lines too. Every text is escaped here.
 """
 
+import re
 from html import escape
 from typing import List, Optional, Sequence, Tuple
 
@@ -22,6 +23,9 @@ from jmassif.render.words import GROUP_NAMES
 from jmassif.units import moment, size
 
 
+_MOST_TEXT = 1000  # names of functions may be of any length
+
+
 def said_of(report: Report) -> List[Statement]:
     if not report.profile.snapshots:
         return [Statement("verdict", NOTE, "No memory is on record here.")]
@@ -37,7 +41,13 @@ def said_of(report: Report) -> List[Statement]:
 
 
 def statements_data(said: Sequence[Statement]) -> List[Statement]:
-    return [each._replace(text=shown(each.text), action=shown(each.action)) for each in said]
+    """Each cut as two texts, so that the action stays the end of the whole, however long the evidence is."""
+    found = []
+    for each in said:
+        action = shown(each.action, _MOST_TEXT)
+        evidence = shown(each.text[: len(each.text) - len(each.action)].rstrip(), _MOST_TEXT)
+        found.append(each._replace(text=" ".join(filter(None, (evidence, action))), action=action))
+    return found
 
 
 _LINES_SHOWN = 6
@@ -115,15 +125,18 @@ def reports(report: Report, at: ChosenMoments, sources: Optional[Sources]) -> Li
 
 # ---- markup ----
 
-_MOST_TEXT = 1500  # names of functions may be of any length
-
 
 def _text(text: str) -> str:
-    return escape(text if len(text) <= _MOST_TEXT else f"{text[:_MOST_TEXT]}…")
+    return escape(text if len(text) <= 2 * _MOST_TEXT else f"{text[:2 * _MOST_TEXT]}…")
+
+
+def sentence(text: str) -> str:
+    """With the names that stand in backticks as code."""
+    return re.sub("`([^`]+)`", r"<code>\1</code>", _text(text))
 
 
 def _paragraph(said: Statement) -> str:
-    return f'<p class="statement {said.about} {said.severity}" elementtiming="headline">{_text(said.text)}</p>'
+    return f'<p class="statement {said.about} {said.severity}" elementtiming="headline">{sentence(said.text)}</p>'
 
 
 def _figure(of: NamedReport) -> str:

@@ -34,6 +34,11 @@ export const Choice = <T extends string>({ label, options, value, onChange }: Ch
     </label>
 );
 
+/** Code in a sentence: what stands in backticks, a line of a file, a library, a call, a setting. */
+const CODE = /`([^`]+)`|([\w./-]+\.\w{1,4}:\d+(?: \([\w.<>]+\))?|[\w.+-]+\.so[.\d]*\b|[\w.]+\(\)|[A-Z][A-Z_]{4,}[A-Z]=[\w:.]+)/;
+
+export const Words = ({ text }: { text: string }) => <>{text.split(CODE).map((part, i) => (i % 3 && part ? <code key={i}>{part}</code> : part))}</>;
+
 /** A name with its colour. */
 export const Key = ({ name, colour }: { name: string; colour: string }) => (
     <span class="key">
@@ -55,8 +60,8 @@ export const Legend = ({ keys, children }: { keys: { name: string; colour: strin
 );
 
 /** Names and texts, two columns. */
-export const Terms = ({ rows }: { rows: [string, string][] }) => (
-    <dl>{rows.map(([name, text]) => [<dt key={name}>{name}</dt>, <dd key={`${name}.`}>{text}</dd>])}</dl>
+export const Terms = ({ rows, Name = 'span' }: { rows: [string, string][]; Name?: 'span' | 'kbd' }) => (
+    <dl>{rows.map(([name, text]) => [<dt key={name} children={<Name>{name}</Name>} />, <dd key={`${name}.`}>{text}</dd>])}</dl>
 );
 
 /** The name of a table's filter among its view's settings. */

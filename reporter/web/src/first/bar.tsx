@@ -6,7 +6,7 @@ import { useEffect, useRef, useState } from 'preact/hooks';
 import type { Address } from '../address.js';
 import { announceTheme } from '../base/theme.js';
 import { zoomBy } from '../charts/plot.js';
-import { Choice } from '../charts/section.js';
+import { Choice, Terms } from '../charts/section.js';
 import { Chip } from '../charts/chip.js';
 import { copy } from '../charts/csv.js';
 import { expressionOf } from '../runs/filter.js';
@@ -140,14 +140,7 @@ function Menu({ page, address }: { page: Page; address: Address }) {
 const Help = () => (
     <details class="help">
         <summary>Keys</summary>
-        <dl>
-            {KEYS.map(([key, text]) => [
-                <dt key={key}>
-                    <kbd>{key}</kbd>
-                </dt>,
-                <dd key={text}>{text}</dd>,
-            ])}
-        </dl>
+        <Terms rows={KEYS} Name="kbd" />
     </details>
 );
 

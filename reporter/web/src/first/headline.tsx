@@ -4,6 +4,7 @@
 // that the reader saw elsewhere to the one that the framework prints.
 
 import { count, growth, size, whole } from '../base/units.js';
+import { Words } from '../charts/section.js';
 import type { Statement } from '../runs/data.js';
 import type { Page } from '../runs/page.js';
 import { failureOf } from '../tabs.js';
@@ -69,11 +70,6 @@ function Comparison({ page }: { page: Page }) {
         </p>
     );
 }
-
-/** Code in a sentence: a line of a file, a call. */
-const CODE = /([\w./-]+\.\w{1,4}:\d+(?: \(\w+\))?|[\w.]+\(\)|[A-Z][A-Z_]{4,}[A-Z]=[\w:.]+)/;
-
-const Words = ({ text }: { text: string }) => <>{text.split(CODE).map((part, i) => (i % 2 ? <code>{part}</code> : part))}</>;
 
 /** A finding: what is the matter, and what to do. */
 function Finding({ said: { text, action }, isFirst }: { said: Statement; isFirst: boolean }) {
@@ -168,7 +164,7 @@ function BarRow({ bar }: { bar: Bar }) {
             <div class="bar-row">
                 <span class="end-label">
                     {bar.pool && <span class="quiet">{bar.pool} </span>}
-                    {top ? top.name : 'the program'} <b>{size(top ? top.bytes : program)}</b>
+                    {top ? top.name : bar.name} <b>{size(top ? top.bytes : program)}</b>
                 </span>
                 <div class="stack-bar" role="img" aria-label={said}>
                     {above.map(piece)}
@@ -192,6 +188,14 @@ function BarRow({ bar }: { bar: Bar }) {
                         {part.name} <b>{size(part.bytes)}</b>
                     </li>
                 ))}
+                {ladder?.rows.map(
+                    ({ key, role, label, bytes }) =>
+                        role === 'plus' && (
+                            <li key={key} class="key">
+                                {label} <b>{size(bytes)}</b>
+                            </li>
+                        ),
+                )}
                 {ladder && (
                     <li>
                         <details>

@@ -12,7 +12,16 @@ import { sidesOf } from '../runs/sums.js';
 /** A piece of the bar; `group` is its colour. */
 export type Part = { key: string; name: string; group: string; bytes: number };
 /** From the figure of a tool, if one is known, past what is not the program's, to what the framework prints. */
-export type Bar = { pool: string; top: Part | null; above: Part[]; program: number; parts: Part[]; bottom: Part | null; ladder: ShownLadder | null };
+export type Bar = {
+    pool: string;
+    name: string;
+    top: Part | null;
+    above: Part[];
+    program: number;
+    parts: Part[];
+    bottom: Part | null;
+    ladder: ShownLadder | null;
+};
 export type Seen = {
     when: string;
     capacity: string;
@@ -44,28 +53,35 @@ const NAMES: Record<string, string> = {
     allocated: 'tensors',
 };
 const MOST_LINES = 6;
+const PROGRAM = 'the program';
 
 /** Of a part of the bar. */
 export const nameOf = (key: string) => NAMES[key] ?? key;
+
+const partOf = (key: string, group: string, bytes: number): Part => ({
+    key,
+    name: nameOf(key),
+    group: key === 'allocated' ? 'tensors' : group,
+    bytes,
+});
+
+/** The end of the bar. */
+const bottomOf = (run: Run, part: Part) => ({ ...part, name: run.head.is_pytorch ? 'torch' : 'its allocator' });
 
 function barOf(run: Run, ladder: ShownLadder): Bar {
     const { rows } = ladder;
     const program = rows.findIndex(({ key }) => key === 'program');
     const last = rows[rows.length - 1];
-    const part = ({ key, group, bytes }: (typeof rows)[number]): Part => ({
-        key,
-        name: nameOf(key),
-        group: key === 'allocated' ? 'tensors' : group,
-        bytes,
-    });
+    const part = ({ key, group, bytes }: (typeof rows)[number]): Part => partOf(key, group, bytes);
     const less = (from: typeof rows) => from.filter(({ role, bytes }) => role === 'less' && bytes > 0).map(part);
     return {
         pool: ladder.pool,
+        name: PROGRAM,
         top: program > 0 ? { ...part(rows[0]), name: TOOLS[rows[0].key] ?? rows[0].label } : null,
         above: less(rows.slice(0, program)),
         program: rows[program].bytes,
         parts: [...less(rows.slice(program)), ...(last.bytes ? [part(last)] : [])],
-        bottom: last.key === 'allocated' ? { ...part(last), name: run.head.is_pytorch ? 'torch' : 'its allocator' } : null,
+        bottom: last.key === 'allocated' ? bottomOf(run, part(last)) : null,
         ladder,
     };
 }
@@ -73,7 +89,7 @@ function barOf(run: Run, ladder: ShownLadder): Bar {
 /** The program alone, from sums of its owners. */
 function barFromRows(page: Page, pool: '' | Side): Bar {
     const { run, moment } = page;
-    const { owners, groups, is_pytorch } = run.head;
+    const { owners, groups } = run.head;
     const sums = run.sums('owner', moment);
     const hasTensors = pool !== 'host' && sums.some((sum, i) => owners[i].is_tensors && sum.device > 0);
     const bytes = new Map<string, number>();
@@ -83,27 +99,18 @@ function barFromRows(page: Page, pool: '' | Side): Bar {
         add(owners[i].group, (pool ? sum[pool] : sum.host + sum.device) - tensors);
         add('allocated', tensors);
     });
-    const order = [
-        'runtime',
-        'libraries',
-        'cached',
-        'other',
-        ...groups.filter((name) => !['runtime', 'libraries', 'cached', 'other', 'yours'].includes(name)),
-        'yours',
-        'allocated',
-    ];
-    const parts = order
-        .map((key) => ({ key, name: nameOf(key), group: key === 'allocated' ? 'tensors' : key, bytes: bytes.get(key) ?? 0 }))
-        .filter((part) => part.bytes > 0);
+    const order = new Set(['runtime', 'libraries', 'cached', 'other', ...groups.filter((name) => name !== 'yours'), 'yours', 'allocated']);
+    const parts = [...order].map((key) => partOf(key, key, bytes.get(key) ?? 0)).filter((part) => part.bytes > 0);
     const program = parts.reduce((all, part) => all + part.bytes, 0);
     const tensors = parts.find(({ key }) => key === 'allocated');
     return {
         pool,
+        name: run.parts.together ? 'by ledger' : PROGRAM,
         top: null,
         above: [],
         program,
         parts,
-        bottom: tensors ? { ...tensors, name: is_pytorch ? 'torch' : 'its allocator' } : null,
+        bottom: tensors ? bottomOf(run, tensors) : null,
         ladder: null,
     };
 }
@@ -158,16 +165,17 @@ export function seenAt(page: Page): Seen {
             ['host', at.host],
         ];
     };
-    const figures = named?.figures ?? figuresOf();
-    const space = named?.space ?? ((figures[0]?.[0] ?? '') as '' | Side);
+    const given = named?.figures ?? figuresOf();
+    const space = named?.space ?? ((given[0]?.[0] ?? '') as '' | Side);
     const all = whole.moments[moment];
     const ofAll = page.isPart && all ? `of ${size(all.host + all.device)} shown, ` : '';
     const main = !head.is_discrete ? 'total' : head.peaks.device?.device ? 'device' : 'host';
     const peakOfSum = parts.together && isOpening ? parts.together.peaks[main] : null;
+    const figures: typeof given = peakOfSum && given.length === 1 ? [['', peakOfSum.bytes]] : given;
     return {
         when: named?.when ?? (at ? `${ofAll}at ${time(peakOfSum?.time ?? at.time, head.unit)}, ${at.name}` : ''),
         capacity: named?.capacity ?? '',
-        figures: peakOfSum && figures.length === 1 ? [['', peakOfSum.bytes]] : figures,
+        figures,
         bars: named?.ladders.length
             ? named.ladders.map((ladder) => barOf(run, ladder))
             : at

@@ -2,7 +2,7 @@
 //
 // The program, its machine, how it was recorded, and warnings.
 
-import { Terms } from '../charts/section.js';
+import { Terms, Words } from '../charts/section.js';
 import type { Page } from '../runs/page.js';
 import { ReadyTables } from './ready.js';
 
@@ -11,7 +11,7 @@ const View = ({ page: { whole } }: { page: Page }) => (
         <Terms rows={whole.head.facts} />
         {whole.head.notes.map(({ text, severity }) => (
             <p key={text} class={severity === 'note' ? 'quiet' : 'problem'}>
-                {text}
+                <Words text={text} />
             </p>
         ))}
         <ReadyTables run={whole} id={About.id} />

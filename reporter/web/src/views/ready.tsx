@@ -3,6 +3,7 @@
 // Tables that the reporter has made ready, as they follow no moment and no filter: leaks, sizes of blocks, start-up calls …
 
 import type { ComponentChildren } from 'preact';
+import { Words } from '../charts/section.js';
 import { type Kind, Table } from '../charts/table.js';
 import type { ReadyTable } from '../runs/data.js';
 import type { Page } from '../runs/page.js';
@@ -17,7 +18,7 @@ type ReadyProps = { table: ReadyTable; link?: Link; onClick?: (row: Row) => void
 export const Ready = ({ table: { caption, note, limit, columns, rows, total }, link, ...choosing }: ReadyProps) => (
     <Table
         caption={caption}
-        note={note}
+        note={<Words text={note} />}
         limit={limit}
         columns={columns.map(([head, kind], i) => ({
             head,
