@@ -47,6 +47,8 @@ function Values({ page, side, dimension, list, focus, setFocus }: TableProps) {
         else setFocus(focus === name ? '' : name);
     };
     const beside = run.parts.machine.filter((figure) => figure.beside === side);
+    const { host, device } = run.moments[moment];
+    const shared = { both: host + device, host, device }[side] - all;
     return (
         <table class="values">
             <caption>
@@ -93,16 +95,26 @@ function Values({ page, side, dimension, list, focus, setFocus }: TableProps) {
                     </td>
                     <td class="figure">{other === null ? '' : growth(all - before)}</td>
                 </tr>
+                {run.parts.together && shared !== 0 && (
+                    <tr
+                        class="shared"
+                        title="Ledgers count memory that was allocated, once for each process; a share (PSS) is of the pages in memory"
+                    >
+                        <th scope="row">shared, or never written (about)</th>
+                        <td class="figure">{growth(shared)}</td>
+                        <td />
+                    </tr>
+                )}
             </tfoot>
         </table>
     );
 }
 
-/** The part of the bar that an owner is in; '' where it is called like that. */
+/** The part of the bar that an owner is in; '' where that has its name. */
 function partOf(run: Run, name: string) {
     const owner = run.head.owners.find((each) => each.name === name);
     const part = owner ? nameOf(owner.is_tensors && run.uses('device') ? 'allocated' : owner.group) : '';
-    return part === name ? '' : part;
+    return part.includes(name) ? '' : part;
 }
 
 /** Description of an owner, as a tooltip. */

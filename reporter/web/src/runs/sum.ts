@@ -3,6 +3,7 @@
 // Several processes as one run, on their common clock. The cells stand side by side, so any view works on the sum. The order of the
 // processes' moments comes with the data; what a forked process inherited, and still holds, counts once: with its parent.
 
+import { countUpTo } from '../base/search.js';
 import type { RunData, Together } from './data.js';
 import type { Cells, Parts } from './parts.js';
 import { Run } from './run.js';
@@ -57,6 +58,21 @@ function blocksOf(parts: Parts[], firstCell: number[]) {
     };
 }
 
+/**
+ * Moments of a sum get the totals of the line over time: sums of shares, where ledgers count a page that several have once for
+ * each. A millisecond has one such total, which is that of its fullest moment.
+ */
+function shareOut({ moments, outline }: Run) {
+    for (const side of ['host', 'device'] as const) {
+        const fullest = new Map<number, number>();
+        for (const { time, [side]: bytes } of moments) fullest.set(time, Math.max(bytes, fullest.get(time) ?? 0));
+        for (const moment of moments) {
+            const row = countUpTo(outline.time, moment.time) - 1;
+            if (row >= 0 && moment[side]) moment[side] = Math.round((moment[side] * outline[side][row]) / (fullest.get(moment.time) ?? 1));
+        }
+    }
+}
+
 /** `data` is that of the sum, and names no cells; `runs` are the processes. */
 export function sum({ head, column }: RunData, runs: Run[], together: Together) {
     const parts = runs.map((run) => run.parts);
@@ -96,5 +112,6 @@ export function sum({ head, column }: RunData, runs: Run[], together: Together) 
     whole.moments.forEach((each, step) => {
         if (each.index !== head.at.peak) each.name += ` of ${runs[process[step]].head.pid}`;
     });
+    shareOut(whole);
     return whole;
 }
