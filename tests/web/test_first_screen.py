@@ -17,6 +17,7 @@ from jmassif.render.ladder import rows_of, shown_numbers
 from jmassif.render.summary import ending, findings, other_moment, remarks, verdict
 from jmassif.units import size
 from tests.reporter.test_exhaustion import MIB, fragmented, on_board
+from tests.reporter.test_keepers import GROWS, traced
 from tests.reporter.traces import Trace, small_training_run
 from tests.web.browser import SCREENSHOTS, look, visit, write_page
 from tests.web.pages import Page, Shown
@@ -210,6 +211,27 @@ def test_a_run_that_went_well_has_no_banner(tmp_path: Path) -> None:
     assert n_alarms == (report_of(trace.load()).outcome.severity == ALARM)
 
 
+def test_names_in_backticks_are_code(tmp_path: Path) -> None:
+    page = write_page(tmp_path, traced(list(GROWS), list(GROWS)).save(tmp_path))
+    text, code = look(page, ["text", "main"], ["texts", "#headline code"])
+    assert "`" not in text and {"Tensor", "history", "train.py:18 (f)"} <= set(code)
+
+
+def test_the_moment_of_a_failure_is_named_after_it(failed: Shown) -> None:
+    number = next(each.id for each in failed.profile.snapshots if each.reason == "out-of-memory")
+    plot, _, other, address = look(
+        failed.page,
+        ["attributes", "#timeline .plot", "aria-valuetext"],
+        ["click", ".moment button:text-is('›')"],
+        ["attributes", "#timeline .plot", "aria-valuetext"],
+        ["evaluate", "location.hash"],
+        fragment=f"at={number}",
+    )
+    assert plot[0].startswith("allocation failed at ")
+    # Addresses have its number, as those of other snapshots.
+    assert other != plot and re.fullmatch(r"#at=\d+", address)
+
+
 def test_each_process_has_a_headline_of_its_own(forking: Page) -> None:
     together, _, single = look(
         forking.path,
@@ -219,6 +241,7 @@ def test_each_process_has_a_headline_of_its_own(forking: Page) -> None:
         tabs=False,
     )
     assert "3 processes" in together and "3 processes" not in single
+    assert "by ledger" in together and "by ledger" not in single
     assert any(size(report_of(profile).peak.bytes) in single for profile in forking.profiles)
 
 

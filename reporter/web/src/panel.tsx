@@ -8,14 +8,6 @@ import { ViewContext } from './charts/section.js';
 import type { Page } from './runs/page.js';
 import { fits, openTab, runOf, type Tab, tabsOf, type View } from './tabs.js';
 
-/** Numbers of runs, by which their views are told apart. */
-const keys = new WeakMap<object, number>();
-let nRuns = 0;
-function keyOf(run: object) {
-    if (!keys.has(run)) keys.set(run, nRuns++);
-    return keys.get(run);
-}
-
 export function Section({ view, page }: { view: View; page: Page }) {
     if (!fits(page, view)) return null;
     return (
@@ -23,7 +15,7 @@ export function Section({ view, page }: { view: View; page: Page }) {
             <h2 id={`${view.id}-title`}>{view.title}</h2>
             {view.isWhole && page.isPart && <p class="quiet whole">Not filtered</p>}
             <ViewContext.Provider value={{ page, id: view.id, title: view.title }}>
-                <view.View key={keyOf(runOf(page, view))} page={page} />
+                <view.View key={runOf(page, view).number} page={page} />
             </ViewContext.Provider>
         </section>
     );

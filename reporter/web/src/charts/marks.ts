@@ -123,14 +123,13 @@ function drawRules(u: uPlot, { run, page, side, theme }: Marked) {
     for (const incident of run.head.oom.incidents)
         draw({ at: incident.time, colour: theme['--problem'], dash: incident.outcome === 'retried' ? [1, 3] : [] });
     // Of several processes the peak of the sum is what the line on top shows.
-    const { together } = run.parts;
-    const main = run.head.peaks[side === 'both' ? 'total' : side];
-    const at = together?.peaks[side === 'both' ? 'total' : side]?.time ?? main?.time;
-    const bytes = together?.peaks[side === 'both' ? 'total' : side]?.bytes ?? (main ? (side === 'both' ? main.host + main.device : main[side]) : 0);
+    const which = side === 'both' ? 'total' : side;
+    const [main, sum] = [run.head.peaks[which], run.parts.together?.peaks[which]];
+    const at = sum?.time ?? main?.time;
+    const bytes = sum?.bytes ?? (main ? (side === 'both' ? main.host + main.device : main[side]) : 0);
     const chosen = run.moments[page.moment];
     if (main && at !== undefined) draw({ at, colour: theme['--text'], dash: [2, 3], text: `peak ${size(bytes)}` });
-    if (chosen && chosen.time !== at) draw({ at: chosen.time, colour: theme['--accent'], dash: [], text: chosen.name });
-    else if (chosen) draw({ at: chosen.time, colour: theme['--accent'], dash: [] });
+    if (chosen) draw({ at: chosen.time, colour: theme['--accent'], dash: [], text: chosen.time === at ? '' : chosen.name });
     if (page.other !== null)
         draw({ at: run.moments[page.other].time, colour: theme['--other'], dash: [6, 4], text: `vs. ${run.moments[page.other].name}` });
 }
@@ -151,12 +150,10 @@ export function drawMarks(u: uPlot, marked: Marked) {
 export const signsOf = ({ head, moments }: Run): [string, string][] =>
     (
         [
-            ['region', 'region', head.regions.length > 0],
-            ['mark', 'mark', head.marks.length > 0],
-            ['scope', 'start-up call', head.scopes.length > 0],
-            ['snapshot', 'snapshot', moments.length > 0],
-            ['failure', 'failed allocation', head.oom.incidents.length > 0],
-        ] as [string, string, boolean][]
-    )
-        .filter(([, , isThere]) => isThere)
-        .map(([name, text]) => [name, text]);
+            ['region', 'region', head.regions],
+            ['mark', 'mark', head.marks],
+            ['scope', 'start-up call', head.scopes],
+            ['snapshot', 'snapshot', moments],
+            ['failure', 'failed allocation', head.oom.incidents],
+        ] as const
+    ).flatMap(([name, text, rows]): [string, string][] => (rows.length ? [[name, text]] : []));

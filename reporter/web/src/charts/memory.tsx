@@ -106,12 +106,6 @@ export class MemoryPlot extends TimePlot {
         drawMarks(u, this);
     }
 
-    /** After another moment was chosen: the lines. */
-    update() {
-        this.follow();
-        this.overlay.moved(this.plot);
-    }
-
     /** Writes the names of areas on them, where they are thickest and there is room. */
     #name(u: uPlot) {
         const { ctx, bbox } = u;

@@ -154,6 +154,12 @@ export class TimePlot {
         if (plot && (x?.min !== min || x?.max !== max)) plot.setScale('x', { min, max });
     }
 
+    /** After another moment or span was chosen. */
+    update() {
+        this.follow();
+        this.overlay.moved(this.plot);
+    }
+
     /** What was dragged over is shown larger. */
     #selected(u: uPlot) {
         const { left, width } = u.select;

@@ -60,14 +60,7 @@ function machineOf({ head, column }: RunData): Figure[] {
     return head.machine.map(({ label, rows, worst, is_of_process, beside }) => {
         const begin = end;
         end += rows;
-        return {
-            label,
-            worst,
-            isOfProcess: is_of_process,
-            beside,
-            time: time.subarray(begin, end),
-            bytes: bytes.subarray(begin, end),
-        };
+        return { label, worst, isOfProcess: is_of_process, beside, time: time.subarray(begin, end), bytes: bytes.subarray(begin, end) };
     });
 }
 
@@ -89,11 +82,7 @@ export function heldParts({ head, column }: RunData): HeldParts {
         processes: [`${head.pid || '?'} ${head.command}`.trim()],
         nodes: { parent: whole(column('node.parent')), frame: whole(column('node.frame')) },
         cells,
-        moments: {
-            time: column('moment.time'),
-            id: column('moment.id'),
-            reason: Array.from(column('moment.reason'), (place) => head.reasons[place]),
-        },
+        moments: { time: column('moment.time'), id: column('moment.id'), reason: Array.from(column('moment.reason'), (at) => head.reasons[at]) },
         rows: { begin, cell, bytes, blocks: column('row.blocks'), allocated },
     };
 }
@@ -102,13 +91,7 @@ export function heldParts({ head, column }: RunData): HeldParts {
 export function noOtherParts(): OtherParts {
     const none = new Float64Array(0);
     return {
-        blocks: {
-            begin: none,
-            end: none,
-            bytes: none,
-            address: new BigUint64Array(0),
-            cell: new Uint32Array(0),
-        },
+        blocks: { begin: none, end: none, bytes: none, address: new BigUint64Array(0), cell: new Uint32Array(0) },
         outline: { time: none, host: none, device: none, maximum: none },
         machine: [],
         mapped: { begin: new Uint32Array(1), name: new Uint32Array(0), figures: MAPPED.map(() => none) },
@@ -121,11 +104,7 @@ export function partsOf(data: RunData): Parts {
         Object.fromEntries(names.map((name) => [name, column(`${group}.${name}`)])) as Record<T, Float64Array>;
     return {
         ...heldParts(data),
-        blocks: {
-            ...columns('block', 'begin', 'end', 'bytes'),
-            address: addresses('block.address'),
-            cell: whole(column('block.cell')),
-        },
+        blocks: { ...columns('block', 'begin', 'end', 'bytes'), address: addresses('block.address'), cell: whole(column('block.cell')) },
         outline: columns('timeline', 'time', 'host', 'device', 'maximum'),
         machine: machineOf(data),
         mapped: {

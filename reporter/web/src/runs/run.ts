@@ -20,15 +20,23 @@ const SIDES = [
     ['device', 'deviceBlocks'],
 ] as const;
 
+/** Name of all moments at which an allocation failed. */
+export const FAILED = 'allocation failed';
+
 function nameOf(reason: string, id: number) {
     if (reason === 'peak-total') return 'total peak';
     if (reason.startsWith('peak-')) return `${reason.slice(5)} peak`;
-    return reason === 'ended' ? 'end of a process' : `snapshot ${id}`;
+    if (reason === 'ended') return 'end of a process';
+    return reason === 'out-of-memory' ? FAILED : `snapshot ${id}`;
 }
 
 export const NOTHING: Sum = { host: 0, device: 0, hostBlocks: 0, deviceBlocks: 0, allocated: 0, listed: 0 };
 
+let nRuns = 0;
+
 export class Run {
+    /** Views of one run are told apart from those of another by it. */
+    readonly number = nRuns++;
     #cache = new Map<number, Held>();
     #dimensions = new Map<Dimension, { names: string[]; of: Uint32Array }>();
     readonly parts;

@@ -6,7 +6,7 @@
 
 import { NO_FILTER, problemOf } from './filter.js';
 import type { Choices, Only, Page } from './page.js';
-import type { Run } from './run.js';
+import { FAILED, type Run } from './run.js';
 
 export type State = Map<string, string>;
 
@@ -56,8 +56,13 @@ function keyOf({ data }: Page, run: Run, index: number): string {
         const label = data.difference[index];
         return isOnce(data.difference, label) ? label : String(index + 1);
     }
-    const { name } = run.moments[index];
-    return index === run.moments.length - 1 && index !== run.mainMoment ? LAST : name.replace(/^snapshot /, '').replaceAll(' ', '-');
+    const { name, id } = run.moments[index];
+    return index === run.moments.length - 1 && index !== run.mainMoment
+        ? LAST
+        : name
+              .replace(FAILED, String(id))
+              .replace(/^snapshot /, '')
+              .replaceAll(' ', '-');
 }
 
 function momentOf(page: Page, run: Run, key: string | undefined): number | null {

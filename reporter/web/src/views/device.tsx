@@ -2,6 +2,7 @@
 //
 // The map of device memory at the chosen moment: a row a segment, its blocks in their owners' colours, holes hatched.
 
+import type { ComponentChildren } from 'preact';
 import { useMemo, useRef, useState } from 'preact/hooks';
 import { count, percent, size } from '../base/units.js';
 import { Choice, Legend, useKept } from '../charts/section.js';
@@ -15,11 +16,8 @@ const MOST_ROWS = 60;
 const MOST_PARTS = 3000; // on the page
 const NARROWEST = 0.0008; // of the row: below that neighbours are drawn as one
 
-type By = 'owner' | 'role';
-const COLOURS: [By, string][] = [
-    ['owner', 'owner'],
-    ['role', 'role'],
-];
+const BY = ['owner', 'role'] as const;
+type By = (typeof BY)[number];
 
 /** `n` neighbours. */
 type Drawn = Part & { n: number };
@@ -64,6 +62,31 @@ function rowsOf(segments: Segment[]) {
         return { segment, parts };
     });
 }
+
+type MapRowProps = { bytes: number; used: number | null; widest: number; children: ComponentChildren };
+
+/** A segment or a block, to the scale of the widest. `used`: null of a block. */
+export const MapRow = ({ bytes, used, widest, children }: MapRowProps) => (
+    <div class="map-row">
+        <span class="map-label">
+            {size(bytes)}
+            {used !== null && `, ${percent(used, bytes)} used`}
+        </span>
+        <span class="map-track">
+            <span class="segment" style={{ width: `${Math.max(0.4, (100 * bytes) / widest)}%` }}>
+                {children}
+            </span>
+        </span>
+    </div>
+);
+
+/** Key of memory that is in no block. */
+export const HoleKey = () => (
+    <li class="key">
+        <i class="hole" />
+        free
+    </li>
+);
 
 type MapProps = { run: Run; segments: Segment[]; by: By; say: (text: string) => void; choose: (block: number) => void };
 
@@ -121,30 +144,22 @@ function DeviceRows({ run, segments, by, say, choose }: MapProps) {
                 onKeyDown={key}
             >
                 {rows.map(({ segment, parts }, row) => (
-                    <div key={row} class="map-row">
-                        <span class="map-label">
-                            {size(segment.bytes)}
-                            {segment.isSegment && `, ${percent(segment.used, segment.bytes)} used`}
-                        </span>
-                        <span class="map-track">
-                            <span class="segment" style={{ width: `${Math.max(0.4, (100 * segment.bytes) / widest)}%` }}>
-                                {parts.map((part, i) => (
-                                    <button
-                                        key={i}
-                                        type="button"
-                                        class={part.block < 0 ? 'hole' : 'block'}
-                                        data-part={`${row}.${i}`}
-                                        tabIndex={`${row}.${i}` === stop ? 0 : -1}
-                                        aria-label={describe(run, segment, part)}
-                                        style={{
-                                            width: `${(100 * part.bytes) / segment.bytes}%`,
-                                            background: part.block < 0 ? undefined : colours[nameOf(part.block)],
-                                        }}
-                                    />
-                                ))}
-                            </span>
-                        </span>
-                    </div>
+                    <MapRow key={row} bytes={segment.bytes} used={segment.isSegment ? segment.used : null} widest={widest}>
+                        {parts.map((part, i) => (
+                            <button
+                                key={i}
+                                type="button"
+                                class={part.block < 0 ? 'hole' : 'block'}
+                                data-part={`${row}.${i}`}
+                                tabIndex={`${row}.${i}` === stop ? 0 : -1}
+                                aria-label={describe(run, segment, part)}
+                                style={{
+                                    width: `${(100 * part.bytes) / segment.bytes}%`,
+                                    background: part.block < 0 ? undefined : colours[nameOf(part.block)],
+                                }}
+                            />
+                        ))}
+                    </MapRow>
                 ))}
                 {rest.length > 0 && (
                     <p class="quiet">
@@ -152,14 +167,7 @@ function DeviceRows({ run, segments, by, say, choose }: MapProps) {
                     </p>
                 )}
             </div>
-            <Legend keys={[...used].map((i) => ({ name: names[i], colour: colours[i] }))}>
-                {fragmentation(segments).holes > 0 && (
-                    <li class="key">
-                        <i class="hole" />
-                        free
-                    </li>
-                )}
-            </Legend>
+            <Legend keys={[...used].map((i) => ({ name: names[i], colour: colours[i] }))}>{fragmentation(segments).holes > 0 && <HoleKey />}</Legend>
         </>
     );
 }
@@ -174,7 +182,9 @@ function View({ page }: { page: Page }) {
     return (
         <>
             <div class="above">
-                {run.head.roles.some((role) => role) && <Choice label="Colour by" options={COLOURS} value={by} onChange={setBy} />}
+                {run.head.roles.some((role) => role) && (
+                    <Choice label="Colour by" options={BY.map((name) => [name, name])} value={by} onChange={setBy} />
+                )}
             </div>
             <p class="map-summary">
                 <span class="quiet">at {run.moments.length ? run.label(moment) : 'no moment'}: </span>

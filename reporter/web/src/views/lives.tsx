@@ -3,7 +3,7 @@
 // The largest blocks over time, each as a band; a click shows who allocated one.
 
 import { useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
-import { count, moment as time, size } from '../base/units.js';
+import { count, moment as time, size, whole } from '../base/units.js';
 import { Bands, openingSpan, type Span, wholeSpan } from '../charts/bands.js';
 import { useRoom } from '../charts/room.js';
 import { Choice, Legend, useKept } from '../charts/section.js';
@@ -14,12 +14,7 @@ import type { Page } from '../runs/page.js';
 import type { Run, Side } from '../runs/run.js';
 import { sidesOf } from '../runs/sums.js';
 
-const NUMBERS: [string, string][] = [
-    ['100', '100 largest'],
-    ['300', '300 largest'],
-    ['1000', '1,000 largest'],
-    ['4000', '4,000 largest'],
-];
+const NUMBERS = ['100', '300', '1000', '4000'];
 const LEAST_DRAG = 5; // pixels, below which it was a click
 
 function about(run: Run, life: Life | null) {
@@ -42,11 +37,7 @@ function View({ page }: { page: Page }) {
     const pressed = useRef<number | null>(null);
     const width = useRoom(place);
     const [side, setSide] = useKept<Side>('memory', run.blocks.cell.some((cell) => run.side[cell] === 1) ? 'device' : 'host');
-    const [most, setMost] = useKept(
-        'show',
-        '300',
-        NUMBERS.map(([key]) => key),
-    );
+    const [most, setMost] = useKept('show', '300', NUMBERS);
     const [chosen, choose] = useState<Life | null>(null);
     const [pointed, point] = useState<Life | null>(null);
     const [zoomed, zoom] = useState<Span | null>(null);
@@ -99,7 +90,12 @@ function View({ page }: { page: Page }) {
                         onChange={(to) => (another(), setSide(to))}
                     />
                 )}
-                <Choice label="Show" options={NUMBERS} value={most} onChange={(to) => (another(), setMost(to))} />
+                <Choice
+                    label="Show"
+                    options={NUMBERS.map((n) => [n, `${whole(Number(n))} largest`])}
+                    value={most}
+                    onChange={(to) => (another(), setMost(to))}
+                />
                 <span class="tools buttons">
                     <button type="button" disabled={isWhole} onClick={() => zoom(wholeSpan(lives))}>
                         whole run

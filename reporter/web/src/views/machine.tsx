@@ -35,12 +35,6 @@ class MachinePlot extends TimePlot {
         );
     }
 
-    /** After another moment or span was chosen. */
-    update() {
-        this.follow();
-        this.overlay.moved(this.plot);
-    }
-
     #mark({ ctx, bbox, valToPos }: uPlot) {
         const rule = (at: number, colour: string) => {
             const x = valToPos(at, 'x', true);

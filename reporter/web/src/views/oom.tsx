@@ -3,13 +3,14 @@
 // Allocations that failed for lack of memory: verdict, arithmetic, remedies, device map and call stack of each. Those that a retry
 // recovered are a line each.
 
-import { count, moment as time, percent, size } from '../base/units.js';
-import { Legend } from '../charts/section.js';
+import { count, moment as time, size } from '../base/units.js';
+import { Legend, Words } from '../charts/section.js';
 import { type Column, Table } from '../charts/table.js';
 import { coloursOf } from '../runs/colours.js';
 import type { Incident } from '../runs/data.js';
 import type { Page } from '../runs/page.js';
 import type { Run } from '../runs/run.js';
+import { HoleKey, MapRow } from './device.js';
 
 /** A row a segment, all to one scale. */
 function DeviceMap({ run, incident: { map: segments, segments_left_out: others } }: { run: Run; incident: Incident }) {
@@ -24,30 +25,20 @@ function DeviceMap({ run, incident: { map: segments, segments_left_out: others }
             {segments.map(({ address, bytes, free, parts }) => {
                 let at = 0;
                 return (
-                    <div key={address} class="map-row" role="img" aria-label={`segment of ${size(bytes)}, ${percent(bytes - free, bytes)} used`}>
-                        <span class="map-label">
-                            {size(bytes)}, {percent(bytes - free, bytes)} used
-                        </span>
-                        <span class="map-track">
-                            <span class="segment" style={{ width: `${Math.max(0.4, (100 * bytes) / widest)}%` }}>
-                                {parts.map(([length, owner], i) => {
-                                    const text = `${owner || 'hole'}: ${size(length)} at 0x${(BigInt(`0x${address}`) + BigInt(at)).toString(16)}`;
-                                    at += length;
-                                    const background = owner ? colourOf(owner) : undefined;
-                                    const flex = `0 0 ${(100 * length) / bytes}%`;
-                                    return <span key={i} class={owner ? 'block' : 'hole'} title={text} style={{ flex, background }} />;
-                                })}
-                            </span>
-                        </span>
-                    </div>
+                    <MapRow key={address} bytes={bytes} used={bytes - free} widest={widest}>
+                        {parts.map(([length, owner], i) => {
+                            const text = `${owner || 'hole'}: ${size(length)} at 0x${(BigInt(`0x${address}`) + BigInt(at)).toString(16)}`;
+                            at += length;
+                            const background = owner ? colourOf(owner) : undefined;
+                            const flex = `0 0 ${(100 * length) / bytes}%`;
+                            return <span key={i} class={owner ? 'block' : 'hole'} title={text} style={{ flex, background }} />;
+                        })}
+                    </MapRow>
                 );
             })}
             {others > 0 && <p class="quiet">and {count(others, 'smaller one')}</p>}
             <Legend keys={used.map((name) => ({ name, colour: colourOf(name) }))}>
-                <li class="key">
-                    <i class="hole" />
-                    free
-                </li>
+                <HoleKey />
             </Legend>
         </div>
     );
@@ -67,14 +58,18 @@ function Failure({ page, incident }: { page: Page; incident: Incident }) {
             <h3>
                 ({incident.number}) at {time(incident.time, run.head.unit)}: <span class="problem">{incident.verdict}</span>
             </h3>
-            <p>{incident.text}</p>
+            <p>
+                <Words text={incident.text} />
+            </p>
             <Table caption="Arithmetic" columns={ARITHMETIC} rows={incident.arithmetic} />
             {incident.helps.length > 0 && (
                 <div>
                     <h4>Remedies</h4>
                     <ul class="helps">
                         {incident.helps.map((text) => (
-                            <li key={text}>{text}</li>
+                            <li key={text}>
+                                <Words text={text} />
+                            </li>
                         ))}
                     </ul>
                 </div>
