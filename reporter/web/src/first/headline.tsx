@@ -164,12 +164,12 @@ function BarRow({ bar }: { bar: Bar }) {
             <div class="bar-row">
                 <span class="end-label">
                     {bar.pool && <span class="quiet">{bar.pool} </span>}
-                    {top ? top.name : bar.name} <b>{size(top ? top.bytes : program)}</b>
+                    {top.name} <b>{size(top.bytes)}</b>
                 </span>
                 <div class="stack-bar" role="img" aria-label={said}>
                     {above.map(piece)}
                     {parts.map(piece)}
-                    {top && above.length > 0 && (
+                    {above.length > 0 && (
                         <span class="bracket" style={{ left: `${100 * share}%` }}>
                             the program <b>{size(program)}</b>
                         </span>

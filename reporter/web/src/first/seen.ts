@@ -12,16 +12,7 @@ import { sidesOf } from '../runs/sums.js';
 /** A piece of the bar; `group` is its colour. */
 export type Part = { key: string; name: string; group: string; bytes: number };
 /** From the figure of a tool, if one is known, past what is not the program's, to what the framework prints. */
-export type Bar = {
-    pool: string;
-    name: string;
-    top: Part | null;
-    above: Part[];
-    program: number;
-    parts: Part[];
-    bottom: Part | null;
-    ladder: ShownLadder | null;
-};
+export type Bar = { pool: string; top: Part; above: Part[]; program: number; parts: Part[]; bottom: Part | null; ladder: ShownLadder | null };
 export type Seen = {
     when: string;
     capacity: string;
@@ -38,6 +29,7 @@ export type Seen = {
 
 const TOOLS: Record<string, string> = { jtop: 'jtop', htop: 'htop RES', highest: 'htop RES', 'nvidia-smi': 'nvidia-smi' };
 const NAMES: Record<string, string> = {
+    program: 'the program',
     before: 'before the start',
     others: 'other programs',
     profiler: 'profiler',
@@ -53,17 +45,11 @@ const NAMES: Record<string, string> = {
     allocated: 'tensors',
 };
 const MOST_LINES = 6;
-const PROGRAM = 'the program';
 
 /** Of a part of the bar. */
 export const nameOf = (key: string) => NAMES[key] ?? key;
 
-const partOf = (key: string, group: string, bytes: number): Part => ({
-    key,
-    name: nameOf(key),
-    group: key === 'allocated' ? 'tensors' : group,
-    bytes,
-});
+const partOf = (key: string, of: string, bytes: number): Part => ({ key, name: nameOf(key), group: key === 'allocated' ? 'tensors' : of, bytes });
 
 /** The end of the bar. */
 const bottomOf = (run: Run, part: Part) => ({ ...part, name: run.head.is_pytorch ? 'torch' : 'its allocator' });
@@ -76,8 +62,7 @@ function barOf(run: Run, ladder: ShownLadder): Bar {
     const less = (from: typeof rows) => from.filter(({ role, bytes }) => role === 'less' && bytes > 0).map(part);
     return {
         pool: ladder.pool,
-        name: PROGRAM,
-        top: program > 0 ? { ...part(rows[0]), name: TOOLS[rows[0].key] ?? rows[0].label } : null,
+        top: program > 0 ? { ...part(rows[0]), name: TOOLS[rows[0].key] ?? rows[0].label } : part(rows[0]),
         above: less(rows.slice(0, program)),
         program: rows[program].bytes,
         parts: [...less(rows.slice(program)), ...(last.bytes ? [part(last)] : [])],
@@ -105,8 +90,7 @@ function barFromRows(page: Page, pool: '' | Side): Bar {
     const tensors = parts.find(({ key }) => key === 'allocated');
     return {
         pool,
-        name: run.parts.together ? 'by ledger' : PROGRAM,
-        top: null,
+        top: partOf(run.parts.together ? 'by ledger' : 'program', '', program),
         above: [],
         program,
         parts,

@@ -57,12 +57,8 @@ function keyOf({ data }: Page, run: Run, index: number): string {
         return isOnce(data.difference, label) ? label : String(index + 1);
     }
     const { name, id } = run.moments[index];
-    return index === run.moments.length - 1 && index !== run.mainMoment
-        ? LAST
-        : name
-              .replace(FAILED, String(id))
-              .replace(/^snapshot /, '')
-              .replaceAll(' ', '-');
+    const key = name.replace(FAILED, String(id)).replace(/^snapshot /, '');
+    return index === run.moments.length - 1 && index !== run.mainMoment ? LAST : key.replaceAll(' ', '-');
 }
 
 function momentOf(page: Page, run: Run, key: string | undefined): number | null {

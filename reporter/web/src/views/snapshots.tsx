@@ -29,17 +29,15 @@ function View({ page }: { page: Page }) {
         { head: 'why', value: (row) => REASONS[row.reason] ?? row.reason },
     ];
     return (
-        <>
-            <Table
-                caption="Snapshots"
-                note="click a row to show that moment"
-                limit={12}
-                columns={columns}
-                rows={run.moments}
-                onClick={(row) => page.select(row.index)}
-                isChosen={(row) => row.index === page.moment}
-            />
-        </>
+        <Table
+            caption="Snapshots"
+            note="click a row to show that moment"
+            limit={12}
+            columns={columns}
+            rows={run.moments}
+            onClick={(row) => page.select(row.index)}
+            isChosen={(row) => row.index === page.moment}
+        />
     );
 }
 
