@@ -114,7 +114,7 @@ function Values({ page, side, dimension, list, focus, setFocus }: TableProps) {
 function partOf(run: Run, name: string) {
     const owner = run.head.owners.find((each) => each.name === name);
     const part = owner ? nameOf(owner.is_tensors && run.uses('device') ? 'allocated' : owner.group) : '';
-    return part.includes(name) ? '' : part;
+    return [name, `${name}s`].includes(part.split(' ').at(-1) ?? '') ? '' : part;
 }
 
 /** Description of an owner, as a tooltip. */
