@@ -12,7 +12,7 @@ from typing import Any, Dict, List
 import pytest
 
 from tests.fleet.conftest import MadeFleet
-from tests.fleet.test_load import a_trace, refused
+from tests.fleet.test_load import a_trace, refused, rows
 from tests.reporter.commands import Done, jm_diff, jmassif
 from tests.reporter.traces import Trace
 
@@ -78,21 +78,18 @@ def test_of_groups_by_chance_nothing_is_a_change(fleet: MadeFleet) -> None:
 def test_medians_and_percentiles_are_those_of_the_traces(fleet: MadeFleet) -> None:
     """Against the values of each run, and the rows of `jmassif diff`."""
     where = ["--where=host=board-000[01]*", "--where=is_complete=1"]
-    names = [row.split(",")[1] for row in asked("runs", fleet.database, "--format=csv", *where).out.splitlines()[1:]]
-    files = [
-        str(fleet.traces / Path(name).name)
-        for name in csv_column(asked("runs", fleet.database, "--format=csv", *where).out, "file")
-    ]
-    assert len(files) == len(names) > 15
+    runs = list(csv.DictReader(io.StringIO(asked("runs", fleet.database, "--format=csv", *where).out)))
+    files = [str(fleet.traces / Path(run["file"]).name) for run in runs]
+    assert len(files) > 15
     done = jm_diff("--group-by=jetpack", "--format=json", "--by=owner", *files)
     assert done.status == 0
     (view,) = json.loads(done.out)["views"]
     ours = difference(fleet, *where, "--by=owner")
-    rows = {row["name"]: row for row in ours["rows"] if row["view"] == "owner"}
-    assert {row["name"] for row in view["rows"]} == set(rows)
-    by_run = runs_values(fleet, where)
+    of_owners = {row["name"]: row for row in ours["rows"] if row["view"] == "owner"}
+    assert {row["name"] for row in view["rows"]} == set(of_owners)
+    by_run = runs_values(fleet, [run["run"] for run in runs])
     for row in view["rows"] + [view["total"]]:
-        mine = rows.get(row["name"]) or ours["rows"][0]
+        mine = of_owners.get(row["name"]) or ours["rows"][0]
         for of, group in zip(ours["groups"], mine["groups"]):
             values = sorted(by_run[of["value"]].get(row["name"], []))
             values = [0] * (group["n"] - len(values)) + values
@@ -101,22 +98,16 @@ def test_medians_and_percentiles_are_those_of_the_traces(fleet: MadeFleet) -> No
             assert abs(group["spread"] - quartiles[2] + quartiles[0]) <= 1
 
 
-def csv_column(text: str, name: str) -> List[str]:
-    return [row[name] for row in csv.DictReader(io.StringIO(text))]
-
-
-def runs_values(fleet: MadeFleet, where: List[str]) -> Dict[str, Dict[str, List[int]]]:
-    """By JetPack and owner, of the figures as they are exported."""
-    jetpack_of = {
-        row["run"]: row["jetpack"]
-        for row in csv.DictReader(io.StringIO(asked("runs", fleet.database, "--format=csv", *where).out))
-    }
+def runs_values(fleet: MadeFleet, names: List[str]) -> Dict[str, Dict[str, List[int]]]:
+    """By JetPack and owner, as SQL has them."""
+    figures = (
+        "SELECT id, jetpack, name, f.host + f.device FROM figure f JOIN part USING (part) JOIN run USING (run)"
+        " WHERE view IN ('owner', 'total')"
+    )
     found: Dict[str, Dict[str, List[int]]] = {}
-    for line in asked("runs", fleet.database, "--figures", "--format=jsonl", *where).out.splitlines():
-        row = json.loads(line)
-        if row["view"] in ("owner", "total"):
-            values = found.setdefault(jetpack_of[row["run"]], {}).setdefault(row["name"], [])
-            values.append(row["host"] + row["device"])
+    for id_, jetpack, name, value in rows(fleet.database, figures):
+        if id_ in names:
+            found.setdefault(jetpack, {}).setdefault(name, []).append(value)
     return found
 
 
@@ -201,7 +192,7 @@ def test_few_runs_are_said_to_be_too_few(fleet: MadeFleet) -> None:
 
 def test_where_nothing_fits_nothing_is_listed(fleet: MadeFleet) -> None:
     assert len(asked("runs", fleet.database, "--where=jetpack=9").out.splitlines()) == 1
-    assert asked("runs", fleet.database, "--where=jetpack=9", "--format=jsonl").out == ""
+    assert len(asked("runs", fleet.database, "--where=jetpack=9", "--format=csv").out.splitlines()) == 1
 
 
 def test_runs_are_listed_with_their_traces(fleet: MadeFleet) -> None:

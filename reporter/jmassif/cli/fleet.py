@@ -70,9 +70,7 @@ def build_parser(prog: str) -> Parser:
     option("--all", action="store_true", help="show unchanged rows too")
     add_choice_and_output(option, "text", "markdown", "json", "html")
 
-    option = add("runs", "list the runs, or write them as CSV or JSON lines")
-    option("--figures", action="store_true", help="the figures of each run [as CSV]")
-    add_choice_and_output(option, "text", "csv", "jsonl")
+    add_choice_and_output(add("runs", "list the runs, or write them as CSV"), "text", "csv")
     return parser
 
 
@@ -136,7 +134,7 @@ def _runs(arguments: argparse.Namespace) -> int:
 
     with database.opened(arguments.database) as connection:
         runs = compare.read_runs(connection, arguments.where)
-        common.write(tables.write_runs(connection, runs, arguments.format, arguments.figures), arguments.output)
+        common.write(tables.write_runs(runs, arguments.format == "csv"), arguments.output)
     return 0
 
 

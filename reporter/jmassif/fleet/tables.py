@@ -6,13 +6,11 @@ from html import escape
 from itertools import chain, groupby
 from typing import Any, Collection, Dict, Iterator, List, Tuple
 
-from sqlalchemy import select
-
 from jmassif.export.csv import line
 from jmassif.export.json import data
 from jmassif.fleet import TOTAL, VIEWS
-from jmassif.fleet.compare import Comparison, Frame, frame
-from jmassif.fleet.database import FIGURE, PART, RUN
+from jmassif.fleet.compare import Comparison, Frame
+from jmassif.fleet.database import RUN
 from jmassif.html.cells import Columns, all_shown, shown
 from jmassif.html.data import RunData
 from jmassif.html.head import FleetPage, FleetPart, FleetRuns, Packed, ReadyTable, TableCell
@@ -101,28 +99,16 @@ def write_json(found: Comparison) -> Iterator[str]:
     yield json.dumps(data(members), indent=1, ensure_ascii=False)
 
 
-# Runs, in columns of the table `run` that are the run's.
-_RUN_FIELDS = [name for name in RUN.columns.keys() if name not in ("run", "id", "setup")]
-
-
-def write_runs(connection: Any, runs: Frame, form: str, of_figures: bool) -> Iterator[str]:
-    """Runs as a list for a terminal, and under their ids, as their figures are, as CSV or a line of JSON each."""
-    rows = runs[["id", *_RUN_FIELDS]]
-    if of_figures:
-        of_run = select(FIGURE.c.run, PART.c.view, PART.c.name, FIGURE.c.host, FIGURE.c.device, FIGURE.c.number)
-        figures = frame(connection, of_run.join(PART, FIGURE.c.part == PART.c.part)).sort_values(["view", "name"])
-        rows = runs[["run", "id"]].merge(figures, on="run").drop(columns="run")
-    elif form == "text":
-        columns = [(head, "") for head in ("start", "host", "board", "JetPack", "PyTorch", "ended")]
-        names = ["start", "host", "board", "jetpack", "pytorch", "ended", "peak_total", "file"]
-        table = _table(
-            "runs", "", [*columns, ("peak", "bytes"), ("trace", "long")], rows[names].fillna("").to_numpy().tolist()
-        )
-        yield from _lines(table, len(rows), False)
+def write_runs(runs: Frame, is_csv: bool) -> Iterator[str]:
+    """Runs as a list for a terminal, or all columns of the table `run` as CSV."""
+    if is_csv:
+        names = [name for name in RUN.columns.keys() if name not in ("run", "id", "setup")]
+        yield from map(line, [["run", *names], *runs[["id", *names]].itertuples(index=False)])
         return
-    heads = ["run", *rows.columns[1:]]
-    for row in chain([heads] * (form != "jsonl"), rows.itertuples(index=False)):
-        yield json.dumps(dict(zip(heads, row)), ensure_ascii=False) if form == "jsonl" else line(row)
+    columns = [(head, "") for head in ("start", "host", "board", "JetPack", "PyTorch", "ended")]
+    names = ["start", "host", "board", "jetpack", "pytorch", "ended", "peak_total", "file"]
+    rows = runs[names].fillna("").to_numpy().tolist()
+    yield from _lines(_table("runs", "", [*columns, ("peak", "bytes"), ("trace", "long")], rows), len(rows), False)
 
 
 # ---- tables ----
