@@ -4,10 +4,8 @@
 A batch is committed with the names of its files. A load that is killed loses a batch at most, and a second load reads only what
 is missing. A run is identified by its id: of two traces of one run the more complete one stays.
 
-A watch loads traces as they arrive, for months: what was loaded is kept in the database alone, so memory does not grow with it. A
-scan looks at all files, and reads those that changed since the scan before. A trace without an end waits until nothing has been
-written to it for a while: its program may go on, or a copy of it may. A full scan now and then finds what the times of a file
-system hide.
+A watch loads traces as they arrive, for months: each scan looks all files up in the database, so memory does not grow with them. A
+trace without an end waits until nothing has been written to it for a while: its program may go on, or a copy of it may.
 """
 
 import ctypes
@@ -221,15 +219,13 @@ def load(connection: Any, found: Iterable[File], readers: Readers) -> Iterator[O
 
 # ---- watch ----
 
-_FULL_SCAN_SECONDS = 3600
-_CLOCKS_SECONDS = 60  # by which the clock of a file server may be behind
 _MOST_NAMED = 10_000
 
 
-def _is_ready(file: File, since: float, settle: float) -> bool:
-    """It changed since a time, and is complete or was left alone for some seconds."""
-    if file.reason or file.changed < since or time.time() - file.changed >= settle:
-        return bool(file.reason) or file.changed >= since
+def _is_ready(file: File, settle: float) -> bool:
+    """It is complete, or was left alone for some seconds."""
+    if file.reason or time.time() - file.changed >= settle:
+        return True
     try:
         with open(file.path, "rb") as stream:
             stream.seek(max(0, file.size - 100))
@@ -247,27 +243,22 @@ def watch(
     has_ended = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: has_ended.set())
     named: Dict[str, str] = {}
-    n_loaded, since, full, gone = 0, 0.0, 0.0, 0.0
+    n_loaded, gone = 0, 0.0
     while True:
-        begin = time.time()
-        if begin - full >= _FULL_SCAN_SECONDS:
-            since = 0.0
-        ready = (file for file in readers.find_all(names, database) if _is_ready(file, since, settle))
+        begin = time.monotonic()
         try:
-            for first in ready:
-                with opened(database, may_be_new=True) as connection:
-                    if gone:
-                        warn(f"the database is back after {begin - gone:.0f} s")
-                        gone = 0.0
-                    for path, reason, is_new in load(connection, chain([first], ready), readers):
-                        n_loaded += is_new and not reason
-                        if is_new and reason and named.get(path) != reason and len(named) < _MOST_NAMED:
-                            named[path] = reason
-                            warn(f"{path}: {reason}")
-                        if has_ended.is_set():
-                            return n_loaded
-            full = full if since else begin
-            since = begin - settle - _CLOCKS_SECONDS
+            with opened(database, may_be_new=True) as connection:
+                if gone:
+                    warn(f"the database is back after {begin - gone:.0f} s")
+                    gone = 0.0
+                ready = (file for file in readers.find_all(names, database) if _is_ready(file, settle))
+                for path, reason, is_new in load(connection, ready, readers):
+                    n_loaded += is_new and not reason
+                    if is_new and reason and named.get(path) != reason and len(named) < _MOST_NAMED:
+                        named[path] = reason
+                        warn(f"{path}: {reason}")
+                    if has_ended.is_set():
+                        return n_loaded
         except Unavailable as error:
             if not gone:
                 warn(f"{error}; trying again")
