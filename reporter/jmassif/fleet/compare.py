@@ -93,11 +93,9 @@ def intervals(before: Frame, now: Frame, level: float) -> List[Optional[Tuple[in
 
 
 def holm(p_values: Any) -> Any:
-    """Adjusted for each other: those below a level hold all together at that level."""
-    order = numpy.argsort(p_values, axis=None, kind="stable")
-    adjusted = numpy.empty(len(order))
-    adjusted[order] = numpy.maximum.accumulate(p_values.ravel()[order] * numpy.arange(len(order), 0, -1))
-    return numpy.minimum(adjusted, 1.0).reshape(p_values.shape)
+    """A Series, adjusted for each other: those below a level hold all together at that level."""
+    least_first = p_values.sort_values(kind="stable")
+    return (least_first * numpy.arange(len(least_first), 0, -1)).cummax().clip(upper=1.0)
 
 
 # ---- compare ----
@@ -180,7 +178,7 @@ def compare(of: Runs, key: str, base: Optional[str], level: float) -> Comparison
     rows["spread"] = rows["three"] - rows["quarter"]
     is_judged = rows["interval"].notna() & (rows["group"] != first)
     rows["p"] = rows["p"].where(is_judged, 1.0)
-    rows.loc[is_judged, "p"] = holm(rows.loc[is_judged, "p"].to_numpy())
+    rows.loc[is_judged, "p"] = holm(rows.loc[is_judged, "p"])
     rows["is_change"] = (rows["bytes"] != 0) & (rows["p"] < level)
     rows["order"] = rows["view"].map(of.views.index)
     rows["largest"] = -rows["bytes"].abs().groupby([rows["view"], rows["name"]]).transform("max")
