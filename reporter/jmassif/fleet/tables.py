@@ -13,7 +13,7 @@ from jmassif.fleet.compare import Comparison, Frame
 from jmassif.fleet.database import RUN
 from jmassif.html.cells import Columns, all_shown, shown
 from jmassif.html.data import RunData
-from jmassif.html.head import FleetPage, FleetPart, FleetRuns, Packed, ReadyTable, TableCell
+from jmassif.html.head import FleetPage, FleetRuns, Packed, ReadyTable, TableCell
 from jmassif.html.page import fill_page, pack
 from jmassif.render.diff_tables import escaped, markdown_table, text_table
 from jmassif.render.layout import cut, heading, paragraph
@@ -112,19 +112,19 @@ def write_runs(runs: Frame, is_csv: bool) -> Iterator[str]:
 
 
 # ---- tables ----
-# Those of the page are for a text too, but for those of parts: in a text each group has a line of its own.
 
 _MAX_NAME = 60
 _TITLES = {view: f"By {view.replace('-', ' ')}, at the peak" for view in VIEWS}
 _TITLES.update({TOTAL: "Memory at the peak", "scope": "Cost by call"})
 _MOST_ROWS = 25
-_DISTRIBUTION = [("runs", "whole"), ("median", "bytes"), ("spread", "bytes"), ("5 %", "bytes"), ("95 %", "bytes")]
-_CHANGE = [("change", "growth"), ("from … to", "figure")]
+_SIZES = [(head, "bytes") for head in ("median", "spread", "5 %", "95 %")]
+_CHANGE = [("change", "growth"), ("from … to", ""), ("significant", "")]
+_PARTS = [("name", ""), ("group", ""), ("runs", "number"), *_SIZES, *_CHANGE]
 _FACTS = "Facts that differ between most runs of the groups"
 
 
 def _table(view: str, title: str, columns: List[Tuple[str, str]], rows: List[List[TableCell]]) -> ReadyTable:
-    return ReadyTable(view, title, "medians" if view.startswith("by-") else "", _MOST_ROWS, columns, rows, [])
+    return ReadyTable(view, title, "", _MOST_ROWS, columns, rows, [])
 
 
 def _interval(row: Dict[str, Any]) -> str:
@@ -136,7 +136,12 @@ def _interval(row: Dict[str, Any]) -> str:
     return f"{low[: -len(unit)] if unit and low.endswith(unit) else low} … {high}"
 
 
-def _parts_of_text(found: Comparison, is_all: bool) -> Iterator[ReadyTable]:
+def _change(row: Dict[str, Any]) -> List[TableCell]:
+    return [row["bytes"], _interval(row), "yes" if row["is_change"] else ""]
+
+
+def _parts(found: Comparison, is_all: bool) -> Iterator[ReadyTable]:
+    """A row for each part and group; the note counts parts that are left out."""
     for view, parts in groupby(_by_part(found), lambda part: part[0]):
         rows: List[List[TableCell]] = []
         left_out = {"without a significant difference": 0, "with too few runs to compare": 0}
@@ -145,26 +150,12 @@ def _parts_of_text(found: Comparison, is_all: bool) -> Iterator[ReadyTable]:
             if not (is_all or view == TOTAL or any(row["is_change"] for row in others)):
                 left_out[list(left_out)[not any(row["interval"] for row in others)]] += 1
                 continue
-            rows.append([name, *([""] * 7)])
             for label, row in zip(found.groups["label"], of):
-                change = [row["bytes"], _interval(row)] if row in others else ["", ""]
-                rows.append([f"  {label}", *_members(row, "n median spread low high").values(), *change])
+                change = _change(row) if row["group"] != found.base else [""] * len(_CHANGE)
+                rows.append([name, label, *_members(row, "n median spread low high").values(), *change])
         note = ", ".join(f"{n} {text}" for text, n in left_out.items() if n)
-        table = _table(f"by-{view}", _TITLES[view], [("", ""), *_DISTRIBUTION, *_CHANGE], rows)
-        yield table._replace(note=note, limit=len(rows))
-
-
-def _parts_of_page(found: Comparison) -> Iterator[ReadyTable]:
-    heads = [("name", ""), *((label, "bytes") for label in found.groups["label"])]
-    for label in found.groups["label"].drop(found.base):
-        heads += [(f"change, {label}", "growth"), _CHANGE[1]]
-    for view, parts in groupby(_by_part(found), lambda part: part[0]):
-        rows: List[List[TableCell]] = []
-        for _, name, of in parts:
-            others = [row for row in of if row["group"] != found.base]
-            changes = ([row["bytes"], _interval(row) + " *" * bool(row["is_change"])] for row in others)
-            rows.append([name, *(row["median"] for row in of), *chain(*changes)])
-        yield _table(f"by-{view}", _TITLES[view], heads, rows)._replace(note="medians; * significant")
+        limit = _MOST_ROWS * len(found.groups)
+        yield _table(f"by-{view}", _TITLES[view], _PARTS, rows)._replace(note=note, limit=limit)
 
 
 def _others(found: Comparison) -> Iterator[ReadyTable]:
@@ -204,8 +195,8 @@ def write_tables(found: Comparison, is_all: bool, is_markdown: bool) -> Iterator
     """For a terminal, or in Markdown for a merge request."""
     for at, text in enumerate([*headline(found), method(found)]):
         yield from [*[""] * (at > 0), *([escaped(text)] if is_markdown else paragraph(text))]
-    for table in chain(_parts_of_text(found, is_all), _others(found)):
-        n = len(table.rows) if is_all else min(len(table.rows), table.limit)
+    for table in chain(_parts(found, is_all), _others(found)):
+        n = len(table.rows) if is_all or table.view.startswith("by-") else min(len(table.rows), table.limit)
         left_out = table.note or f"{len(table.rows) - n:,} more" * (n < len(table.rows))
         if n or left_out:
             yield from ["", f"### {escaped(table.caption)}", ""] if is_markdown else heading(table.caption)
@@ -216,14 +207,6 @@ def write_tables(found: Comparison, is_all: bool, is_markdown: bool) -> Iterator
 
 
 # ---- the page ----
-
-
-def _part(view: str, name: str, rows: List[Any]) -> FleetPart:
-    groups = []
-    for row in rows:
-        sizes = map(size, _members(row, "median spread low high").values())
-        groups.append("{}: median {}, spread {}, 5 % below {}, 5 % above {}".format(count(row["n"], "run"), *sizes))
-    return FleetPart("Total" if view == TOTAL else f"{view.replace('-', ' ')} {name}", groups)
 
 
 def write_page(found: Comparison, links: str = "", served: Collection[str] = ()) -> Iterator[str]:
@@ -237,9 +220,9 @@ def write_page(found: Comparison, links: str = "", served: Collection[str] = ())
         texts.append([f"run-{id_}" if id_ in served else "" for id_ in of_group["id"]] if served else [])
         runs.append(FleetRuns(*texts))
     groups = list(found.groups["label"])
-    parts = [_part(*part) for part in _by_part(found)]
+    parts = ["Total" if view == TOTAL else f"{view.replace('-', ' ')} {name}" for view, name, _ in _by_part(found)]
     others = [table for table in _others(found) if table.rows]
-    page = FleetPage(groups, parts, runs, [*_parts_of_page(found), *others])
+    page = FleetPage(groups, parts, runs, [*_parts(found, True), *others])
     packed = Columns()
     for part in range(len(parts)):
         for group, values in enumerate(found.values):

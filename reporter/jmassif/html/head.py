@@ -325,13 +325,6 @@ class Together(NamedTuple):
 # ---- a fleet ---------------------------------------------------------------------------------
 
 
-class FleetPart(NamedTuple):
-    """`groups`: how it is distributed in each, in words."""
-
-    title: str
-    groups: List[str]
-
-
 class FleetRuns(NamedTuple):
     """Columns, of the runs of a group."""
 
@@ -345,9 +338,9 @@ class FleetRuns(NamedTuple):
 
 
 class FleetPage(NamedTuple):
-    """A comparison of groups of runs. The tables of parts have these in order; columns "PART.GROUP" have the bytes in each run."""
+    """A comparison of groups of runs. Tables of parts have these in order, a row a group; columns "PART.GROUP" the bytes in each run."""
 
     groups: List[str]
-    parts: List[FleetPart]
+    parts: List[str]
     runs: List[FleetRuns]
     tables: List[ReadyTable]

@@ -65,13 +65,13 @@ function Distribution({ fleet: { groups, parts, runs }, column, part, link }: Fl
     };
     return (
         <>
-            <h2>{parts[part].title}</h2>
+            <h2>{parts[part]}</h2>
             <p class="quiet">Runs by size. Click a bar for its runs; click a row below for another part.</p>
             <div class="distributions">
                 {groups.map((label, group) => (
                     <div key={group} class="distribution">
                         <h3>{label}</h3>
-                        <p class="quiet">{parts[part].groups[group]}</p>
+                        <p class="quiet">{count(values[group].length, 'run')}</p>
                         <div class="bins">{all[group].map((bin, i) => bar(group, bin, i))}</div>
                     </div>
                 ))}
@@ -98,11 +98,12 @@ function Page({ fleet, column }: FleetProps) {
     // A server has reports of runs.
     const reports = new Map(fleet.runs.flatMap(({ file, report }) => report.map((address, i) => [file[i], address])));
     const link: Link = (file) => (reports.get(file) ? <a href={reports.get(file)}>{file}</a> : file);
-    const parts = fleet.tables.filter(({ view }) => view.startsWith('by-')).flatMap(({ rows }) => rows);
+    const rows = fleet.tables.filter(({ view }) => view.startsWith('by-')).flatMap((table) => table.rows);
+    const partOf = (row: unknown) => Math.floor(rows.indexOf(row as never) / fleet.groups.length);
     const choosing = {
-        isChosen: (row: unknown) => parts.indexOf(row as never) === chosen,
+        isChosen: (row: unknown) => partOf(row) === chosen,
         onClick: (row: unknown) => {
-            choose(parts.indexOf(row as never));
+            choose(partOf(row));
             place.current?.scrollIntoView({ block: 'nearest' });
         },
     };

@@ -2,7 +2,7 @@
 //
 // The JSON in a page. Written by reporter/jmassif/html/typescript.py: do not edit.
 
-export type FleetPage = { groups: string[]; parts: FleetPart[]; runs: FleetRuns[]; tables: ReadyTable[] };
+export type FleetPage = { groups: string[]; parts: string[]; runs: FleetRuns[]; tables: ReadyTable[] };
 /** A table that follows no moment. `view`: the section that it is in; `limit`: rows that are shown until more are asked for. Columns have a head, and how their figures are shown ("" for a text, else as in charts/table.tsx). */
 export type ReadyTable = {
     view: string;
@@ -15,8 +15,6 @@ export type ReadyTable = {
 };
 /** Columns, of the runs of a group. */
 export type FleetRuns = { host: string[]; board: string[]; file: string[]; start: string[]; report: string[] };
-/** `groups`: how it is distributed in each, in words. */
-export type FleetPart = { title: string; groups: string[] };
 export type Together = { summary: Statement[]; no_clock: string; peaks: Record<string, SumPeak> };
 export type SumPeak = { bytes: number; time: number };
 /** A sentence of the first screen, or more. `action`, what to do, is the end of the text. */
