@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """jmassif fleet watch: nothing lost and nothing twice, whatever fails meanwhile."""
 
+import os
+import signal
 from pathlib import Path
+from typing import Any, List
 
 import pytest
 
@@ -9,6 +12,7 @@ for library in ("sqlalchemy", "psycopg2"):
     pytest.importorskip(library)
 from sqlalchemy import select
 
+from jmassif.fleet import load
 from jmassif.fleet.database import TRACE, opened
 from tests.fleet import day
 from tests.fleet.server import Server
@@ -43,6 +47,30 @@ def test_a_day_at_length(server: Server, tmp_path: Path) -> None:
     lived = live_and_compare(tmp_path, server, 10_000, 5, 20, 2)
     print(lived._replace(said=[], damaged=set()))
     assert lived.kib_at_the_end < 1.05 * lived.kib_in_the_middle
+
+
+def test_a_directory_that_is_moved_there_is_loaded_at_the_next_scan(tmp_path: Path) -> None:
+    """Its files keep the times at which they were written elsewhere."""
+    (tmp_path / "watched").mkdir()
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "outside/1").write_bytes(a_trace())
+    scans: List[int] = []
+
+    class Aged(load.Readers):
+        def find_all(self, names: Any, database: str) -> Any:
+            scans.append(len(scans))
+            if len(scans) == 2:
+                (tmp_path / "outside").rename(tmp_path / "watched/moved")
+            if len(scans) == 4:
+                os.kill(os.getpid(), signal.SIGTERM)
+            return (file._replace(changed=file.changed - 1000) for file in super().find_all(names, database))
+
+    before = signal.getsignal(signal.SIGTERM)
+    try:
+        n = load.watch(str(tmp_path / "f.db"), [str(tmp_path / "watched")], Aged(1), 0.01, 1.0, print)
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert n == 1
 
 
 def test_what_cannot_begin_is_one_line(tmp_path: Path) -> None:
