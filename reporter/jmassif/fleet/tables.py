@@ -154,8 +154,7 @@ def _parts(found: Comparison, is_all: bool) -> Iterator[ReadyTable]:
                 change = _change(row) if row["group"] != found.base else [""] * len(_CHANGE)
                 rows.append([name, label, *_members(row, "n median spread low high").values(), *change])
         note = ", ".join(f"{n} {text}" for text, n in left_out.items() if n)
-        limit = _MOST_ROWS * len(found.groups)
-        yield _table(f"by-{view}", _TITLES[view], _PARTS, rows)._replace(note=note, limit=limit)
+        yield _table(f"by-{view}", _TITLES[view], _PARTS, rows)._replace(note=note)
 
 
 def _others(found: Comparison) -> Iterator[ReadyTable]:
