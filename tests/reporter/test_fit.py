@@ -118,6 +118,18 @@ def test_less_than_a_whole_block_was_asked_for_if_its_line_asked_for_less_elsewh
     assert [size // half for size in requests(steps, made)] == [4, 7, 4, 8, 4, 7, 4, 7]
 
 
+def test_what_was_asked_for_is_in_proportion_to_the_allocation_before() -> None:
+    training, half = Training(), MIB // 2
+    for line, at, n_bytes in (("input", 0, 3), ("output", 3, 6), ("input", 9, 4), ("output", 13, 8), ("mask", 21, 11)):
+        training.tensor(line, at * half, n_bytes * half)
+    training.tensor("input", 32 * half, 5 * half)
+    training.freed("mask", 21 * half)
+    training.tensor("output", 21 * half, 11 * half)
+    steps = steps_of(training.trace.load())
+    asked = requests(steps, replay(steps, steps.sizes, Settings()))
+    assert [size // half for size in asked] == [3, 6, 4, 8, 11, 5, 10]
+
+
 def test_of_free_blocks_of_one_size_the_first_in_memory_is_taken() -> None:
     for falls in (False, True):
         model = CachingAllocator(falls=falls)

@@ -42,6 +42,8 @@ _MOST_BATCH = 1 << 16
 # Segments: the size of those for blocks below 10 MiB, and what larger ones are multiples of.
 _LARGEST_COMMON, _ROUNDED_SEGMENT = 20 * MIB, 2 * MIB
 _LEAST_STEPS = 50000  # are replayed
+# Allocations before another to which it may have a proportion, and examples of it for each stack.
+_PRECEDING, _EXAMPLES = 4, 64
 _MOST_KNOWN = 1 << 16  # results that are kept: sizes repeat themselves
 
 
@@ -226,9 +228,45 @@ def replay(steps: Steps, sizes: "array[int]", settings: Settings, allowed: int =
     return Replay(model.peak_reserved, model.peak_allocated, whole, above)
 
 
+def _in_proportion(accounts: "array[int]", sizes: "array[int]", above: "array[int]") -> None:
+    """Resolve allocations whose size has had one proportion to that of one of the few before, as with sequences of any length."""
+    open_ = list(compress(range(len(above)), above))
+    examples = dict.fromkeys((accounts[number] for number in open_), _EXAMPLES)
+    pairs: Dict[
+        Tuple[int, int, int], Tuple[int, int]
+    ] = {}  # two sizes by stack, stack before and distance; 0: no proportion
+    varied: Set[Tuple[int, int, int]] = set()
+    for number in compress(range(len(above)), map(examples.__contains__, accounts)):
+        account, size = accounts[number], sizes[number]
+        if above[number] or not examples[account]:
+            continue
+        examples[account] -= 1
+        for i in range(1, min(number, _PRECEDING) + 1):
+            if not above[number - i]:
+                key, before = (account, accounts[number - i], i), sizes[number - i]
+                other_before, other = pairs.setdefault(key, (before, size))
+                if before * other != size * other_before:
+                    pairs[key] = 0, 0
+                elif before != other_before:
+                    varied.add(key)
+    found = {}
+    for number in open_:
+        for i in range(1, min(number, _PRECEDING) + 1):
+            before, size = pairs.get((accounts[number], accounts[number - i], i), (0, 0))
+            if before and not above[number - i] and (accounts[number], accounts[number - i], i) in varied:
+                size, rest = divmod(size * sizes[number - i], before)
+                if not rest and not size % _ROUNDED_TO and above[number] < size <= sizes[number]:
+                    found[number] = size
+                    break
+    for number, size in found.items():
+        sizes[number], above[number] = size, 0
+
+
 def requests(steps: Steps, made: Replay) -> "array[int]":
-    """Sizes asked for: of a block that was taken whole what its stack asked for elsewhere after the same allocation, if that may be."""
+    """Sizes asked for: of a block that was taken whole what its stack asked for elsewhere after such an allocation, if that may be."""
     sizes, above = array("Q", steps.sizes), made.above[:]
+    for _ in range(2):
+        _in_proportion(steps.accounts, sizes, above)
     n = max(compress(range(len(above)), above), default=-1) + 1
     for _ in range(2):  # what is known after the first time is an allocation before others
         is_known = bytearray(map(not_, above[:n]))
@@ -240,7 +278,8 @@ def requests(steps: Steps, made: Replay) -> "array[int]":
             (steps.accounts[number], accounts[number - i], known[number - i]): {} for i, number in enumerate(open_)
         }
         keys = zip(accounts[1:], accounts, known)
-        for key, size in zip(keys, known[1:]):
+        has_open = {account for account, _, _ in asked}.__contains__
+        for key, size in compress(zip(keys, known[1:]), map(has_open, accounts[1:])):
             if key in asked:
                 asked[key][size] = asked[key].get(size, 0) + 1
         commonest = {key: sorted(times, key=times.__getitem__, reverse=True) for key, times in asked.items()}
