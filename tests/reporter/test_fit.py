@@ -6,6 +6,9 @@ PyTorch had reserved and handed out after each step. tests/torch-cuda/check_allo
 """
 
 import json
+import random
+from array import array
+from itertools import accumulate
 from pathlib import Path
 from typing import Any, Dict, List
 
@@ -20,7 +23,7 @@ from jmassif.analysis.caching_allocator import (
     SettingsError,
     parse_settings,
 )
-from jmassif.analysis.fit import TRIED, FitError, fit_batches, replay, requests, steps_of, try_settings
+from jmassif.analysis.fit import TRIED, FitError, Steps, fit_batches, replay, requests, steps_of, try_settings
 from jmassif.analysis.levers import levers_of
 from jmassif.analysis.summary import build_report, default_moment
 from jmassif.attribution.names import Names
@@ -67,6 +70,9 @@ def test_settings_are_parsed_and_written_as_pytorch_has_them() -> None:
     ):
         with pytest.raises(SettingsError):
             parse_settings(wrong)
+
+
+EMPTIED = -(1 << 31)  # in Steps.order: the cache was emptied
 
 
 class Training:
@@ -128,6 +134,61 @@ def test_what_was_asked_for_is_in_proportion_to_the_allocation_before() -> None:
     steps = steps_of(training.trace.load())
     asked = requests(steps, replay(steps, steps.sizes, Settings()))
     assert [size // half for size in asked] == [3, 6, 4, 8, 11, 5, 10]
+
+
+def repeated(seed: int, leaks: bool, n_times: int = 16) -> Steps:
+    """A training whose steps repeat themselves, with tensors that live into the next, and an emptied cache; once one is larger."""
+    chance, sizes, order, live = random.Random(seed), array("Q"), array("i"), []  # type: ignore[var-annotated]
+    for period in [0, *[1] * n_times, 2, *[1] * n_times]:
+        chance.seed(seed + period)
+        for _ in range(400):
+            if chance.random() < 0.6 or not live:
+                order.append(len(sizes))
+                live.append(len(sizes))
+                sizes.append(512 * chance.choice((1, 9, 700, 3000, 9000, 30000)))
+            if chance.random() < 0.6:
+                order.append(~live.pop(chance.choice((-1, -1, 0)) if len(live) > 1 else 0))
+        while len(live) > 3:
+            order.append(~live.pop(chance.randrange(len(live))))
+        if leaks:
+            live.clear()
+        if period == 2:
+            order.append(EMPTIED)
+    sizes[len(sizes) * 3 // 4] = 512 * 99999
+    counts = list(accumulate(step >= 0 for step in order))
+    ages = [0 if step >= 0 else step if step == EMPTIED else n - ~step for step, n in zip(order, counts)]
+    return Steps(sizes, array("I", sizes), array("I"), order, array("i", ages), 0, 0, len(order), 0, False)
+
+
+@pytest.mark.parametrize("leaks", (False, True))
+@pytest.mark.parametrize("seed", range(2))
+def test_steps_that_repeat_themselves_are_replayed_once(
+    seed: int, leaks: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    steps, malloc, calls = repeated(seed, leaks), CachingAllocator.malloc, array("i")
+
+    def counted(*arguments: Any, **named: Any) -> Any:
+        calls.append(1)
+        return malloc(*arguments, **named)
+
+    monkeypatch.setattr("jmassif.analysis.fit._LONGEST_STRETCH", 256)
+    monkeypatch.setattr(CachingAllocator, "malloc", counted)
+    for settings in (*TRIED[::3], TRIED[-1], Settings(garbage_collection_threshold=0.5)):
+        model, live, whole = CachingAllocator(settings), {}, []
+        for step in steps.order:
+            if step >= 0:
+                live[step] = model.malloc(steps.sizes[step])
+                whole.append(model.whole > 0)
+            elif step == EMPTIED:
+                model.empty_cache()
+            else:
+                model.free(live.pop(~step))
+        del calls[:]
+        made = replay(steps, steps.sizes, settings)
+        assert (made.reserved, made.allocated) == (model.peak_reserved, model.peak_allocated), settings
+        assert list(made.whole) == whole, settings
+        if not leaks and not settings.garbage_collection_threshold:
+            assert len(calls) < len(steps.sizes) / 2
 
 
 def test_of_free_blocks_of_one_size_the_first_in_memory_is_taken() -> None:

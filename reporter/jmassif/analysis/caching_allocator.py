@@ -76,8 +76,8 @@ class OutOfMemory(Exception):
 
 
 # Free blocks are ordered by size, then address: one number has both.
-_SHIFT = 64
-_ADDRESS = (1 << _SHIFT) - 1
+ADDRESS_BITS = 64
+_ADDRESS = (1 << ADDRESS_BITS) - 1
 
 
 class _Pool:
@@ -106,21 +106,21 @@ class _Pool:
         end = begin + size
         more = sizes.pop(end, 0)
         if more:
-            del order[bisect_left(order, more << _SHIFT | end)]
+            del order[bisect_left(order, more << ADDRESS_BITS | end)]
             end += more
         before = begins.pop(begin, 0)
         if before:
-            del order[bisect_left(order, (begin - before) << _SHIFT | before)]
+            del order[bisect_left(order, (begin - before) << ADDRESS_BITS | before)]
             begin = before
         sizes[begin] = end - begin
         begins[end] = begin
-        insort(order, (end - begin) << _SHIFT | begin)
+        insort(order, (end - begin) << ADDRESS_BITS | begin)
         return begin
 
     def remove(self, begin: int) -> int:
         """Returns its size."""
         size = self.sizes.pop(begin)
-        del self.begins[begin + size], self.order[bisect_left(self.order, size << _SHIFT | begin)]
+        del self.begins[begin + size], self.order[bisect_left(self.order, size << ADDRESS_BITS | begin)]
         return size
 
     def settle(self) -> None:
@@ -128,10 +128,10 @@ class _Pool:
         for begin, key, rest in self.pending:
             del self.sizes[begin]
             if rest:
-                self.sizes[rest & _ADDRESS] = rest >> _SHIFT
-                self.begins[begin + (key >> _SHIFT)] = rest & _ADDRESS
+                self.sizes[rest & _ADDRESS] = rest >> ADDRESS_BITS
+                self.begins[begin + (key >> ADDRESS_BITS)] = rest & _ADDRESS
             else:
-                del self.begins[begin + (key >> _SHIFT)]
+                del self.begins[begin + (key >> ADDRESS_BITS)]
         del self.pending[:]
 
     def whole_segments(self) -> List[int]:
@@ -180,8 +180,8 @@ class CachingAllocator:
         size = self.rounded(n_bytes) if self._divisions or n_bytes % _LEAST or not n_bytes else n_bytes
         pool = (self._small if size <= _SMALL else self._large)[stream]
         order = pool.order
-        at = bisect_left(order, size << _SHIFT)
-        self.below = order[at - 1] >> _SHIFT if at else 0
+        at = bisect_left(order, size << ADDRESS_BITS)
+        self.below = order[at - 1] >> ADDRESS_BITS if at else 0
         if not self._is_plain:
             at = self._chosen(pool, size, at)
         if at < len(order):
@@ -189,9 +189,9 @@ class CachingAllocator:
         else:
             key = self._new(pool, size)
             at = bisect_left(order, key)
-        begin, taken, rest = key & _ADDRESS, key >> _SHIFT, 0
+        begin, taken, rest = key & _ADDRESS, key >> ADDRESS_BITS, 0
         if taken - size >= pool.least_rest and size < pool.split_below:
-            rest = taken - size << _SHIFT | begin + size
+            rest = taken - size << ADDRESS_BITS | begin + size
             taken, self.whole = size, 0
         else:
             self.whole = taken if pool.least_rest > _LEAST else 0
@@ -217,17 +217,17 @@ class CachingAllocator:
         self._searches += not pool.is_small
         if at == len(order):
             return at
-        has, begin = order[at] >> _SHIFT, order[at] & _ADDRESS
+        has, begin = order[at] >> ADDRESS_BITS, order[at] & _ADDRESS
         if unmapped and begin + has in unmapped:
             # A block that can grow counts as large as it can become.
             possible = has + unmapped[begin + has]
             for later in range(at + 1, len(order)):
-                other = order[later] >> _SHIFT
+                other = order[later] >> ADDRESS_BITS
                 other += unmapped.get((order[later] & _ADDRESS) + other, 0)
                 if other >= possible:
                     break
                 at, possible = later, other
-            has = order[at] >> _SHIFT
+            has = order[at] >> ADDRESS_BITS
         return len(order) if size < most <= has or (size >= most and has >= size + _LARGE_SEGMENT) else at
 
     def free(self, block: Block) -> None:
@@ -253,6 +253,18 @@ class CachingAllocator:
                     self._unmap(pool, key & _ADDRESS)
             for begin in pool.whole_segments():
                 self._release(pool, begin)
+
+    def free_blocks(self, is_small: bool) -> List[int]:
+        """Those of the first stream, by size above address; it is always the same list."""
+        return (self._small if is_small else self._large)[0].order
+
+    def state(self) -> List[object]:
+        """All that decides, besides the blocks in use, what it does next; not what garbage it collects."""
+        found: List[object] = [self.reserved, self.allocated]
+        for pool in self._pools():
+            pool.settle()
+            found += [pool.order[:], pool.unmapped.copy()]
+        return found
 
     def _pools(self) -> List[_Pool]:
         return [*self._small.values(), *self._large.values()]
@@ -286,7 +298,7 @@ class CachingAllocator:
             begin = self._reserve(pool, size)
         if not begin:
             raise OutOfMemory()
-        return pool.sizes[begin] << _SHIFT | begin
+        return pool.sizes[begin] << ADDRESS_BITS | begin
 
     def _grow(self, n_bytes: int) -> None:
         self.reserved += n_bytes
@@ -325,12 +337,12 @@ class CachingAllocator:
         if most == _ENDLESS:
             return False
         size = max(size, most)
-        at = bisect_left(pool.order, size << _SHIFT)
+        at = bisect_left(pool.order, size << ADDRESS_BITS)
         if at < len(pool.order):
             self._release(pool, pool.order[at] & _ADDRESS)
             return True
         released = self.reserved
-        while released - self.reserved < size and pool.order and pool.order[-1] >> _SHIFT >= most:
+        while released - self.reserved < size and pool.order and pool.order[-1] >> ADDRESS_BITS >= most:
             self._release(pool, pool.order[-1] & _ADDRESS)
         return released - self.reserved >= size
 

@@ -13,6 +13,7 @@ from operator import not_
 from typing import Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple
 
 from jmassif.analysis.caching_allocator import (
+    ADDRESS_BITS,
     Block,
     CachingAllocator,
     Settings,
@@ -42,6 +43,8 @@ _MOST_BATCH = 1 << 16
 # Segments: the size of those for blocks below 10 MiB, and what larger ones are multiples of.
 _LARGEST_COMMON, _ROUNDED_SEGMENT = 20 * MIB, 2 * MIB
 _LEAST_STEPS = 50000  # are replayed
+# Steps of a training repeat themselves: so many at least are one period, another is looked for so far ahead, and anew after so many.
+_LEAST_PERIOD, _LONGEST_PERIOD, _LONGEST_STRETCH = 512, 1 << 17, 4096
 # Allocations before another to which it may have a proportion, and examples of it for each stack.
 _PRECEDING, _EXAMPLES = 4, 64
 _MOST_KNOWN = 1 << 16  # results that are kept: sizes repeat themselves
@@ -58,6 +61,7 @@ class Steps(NamedTuple):
     accounts: "array[int]"
     rows: "array[int]"  # likewise, of Profile.blocks
     order: "array[int]"
+    ages: "array[int]"  # of each of `order`: 0 for an allocation; where one is freed, how many there were since, with itself
     reserved: int  # the most it had reserved, as recorded
     allocated: int  # the most it had handed out, as recorded
     last_growth: int  # of `order`: steps until it reserved for the last time
@@ -98,7 +102,7 @@ def steps_of(run: Profile, is_host: bool = False) -> Steps:
     is_first = bytearray(
         is_counted[account] and first.setdefault(key, account) == account for account, key in enumerate(keys)
     )
-    sizes, of, rows, order = array("Q"), array("I"), array("I"), array("i")
+    sizes, of, rows, order, ages = array("Q"), array("I"), array("I"), array("i"), array("i")
     segments, handles = Ranges(), {}  # type: Ranges, Dict[int, int]
     in_segments: Set[int] = set()  # addresses that were found there
     live: Dict[int, int] = {}
@@ -127,11 +131,13 @@ def steps_of(run: Profile, is_host: bool = False) -> Steps:
                 is_own = any(begin <= row < end for begin, end in retries)
                 if not is_own and (not order or order[-1] != _EMPTIED):
                     order.append(_EMPTIED)
+                    ages.append(_EMPTIED)
             continue
         if is_free:
             number = live.pop(address, None)
             if number is not None:
                 order.append(~number)
+                ages.append(len(sizes) - number)
                 allocated -= sizes[number]
                 ended, last = address, number
             continue
@@ -149,11 +155,13 @@ def steps_of(run: Profile, is_host: bool = False) -> Steps:
             ):
                 # The same block, whose role is known now.
                 order.pop()
+                ages.pop()
                 live[address] = last
                 of[last] = account
             else:
                 live[address] = len(sizes)
                 order.append(len(sizes))
+                ages.append(0)
                 sizes.append(size)
                 of.append(account)
                 rows.append(row)
@@ -174,7 +182,7 @@ def steps_of(run: Profile, is_host: bool = False) -> Steps:
         raise FitError(f"the trace is damaged: no device holds the {size_text(max(sizes))} of one of its tensors")
     if is_host:
         most_reserved, last_growth = most_allocated, len(order)
-    return Steps(sizes, of, rows, order, most_reserved, most_allocated, last_growth, peak, falls > 0, is_host)
+    return Steps(sizes, of, rows, order, ages, most_reserved, most_allocated, last_growth, peak, falls > 0, is_host)
 
 
 def any_steps(run: Profile) -> Steps:
@@ -205,27 +213,90 @@ def replay(steps: Steps, sizes: "array[int]", settings: Settings, allowed: int =
             held += sizes[step] if step >= 0 else -sizes[~step]
             peak = max(peak, held)
         return Replay(peak, peak, bytearray(len(sizes)), array("Q", bytes(8 * len(sizes))))
+    if settings.roundup_power2_divisions:
+        rounded = lru_cache(_MOST_KNOWN)(CachingAllocator(settings).rounded)
+        sizes, settings = array("Q", map(rounded, sizes)), settings._replace(roundup_power2_divisions=0)
     model = CachingAllocator(settings, allowed=allowed, falls=steps.falls)
+    can_repeat = not settings.garbage_collection_threshold  # what to collect depends on all steps before
+    # A block of up to so much that is freed at once changes nothing where there is room.
+    passing = _LARGEST if settings == Settings(expandable_segments=True) else MIB if can_repeat else 0
+    free_small = model.free_blocks(is_small=True)
+    free_large = model.free_blocks(is_small=False)
     live: Dict[int, Block] = {}
     whole, above = bytearray(len(sizes)), array("Q", bytes(8 * len(sizes)))
-    pairs = zip(steps.replayed, chain(steps.replayed[1:], (_EMPTIED,)))
-    for step, following in pairs:
-        if step >= 0:
-            if following == ~step:
-                model.malloc(sizes[step], is_brief=True)
-                next(pairs)
+    order, at = steps.replayed, 0
+    while at < len(order) and not (most and model.reserved >= most):
+        first, period, n = _repeated(steps, sizes, at, len(order)) if can_repeat else (0, len(order), 1)
+        before = (model.state(), live.copy()) if n > 1 else None
+        pairs = zip(order[at : at + period], chain(order[at + 1 : at + period], (_EMPTIED,)))
+        for step, following in pairs:
+            if step >= 0:
+                size = sizes[step]
+                if following == ~step:
+                    next(pairs)
+                    free = free_small if size <= MIB else free_large
+                    if size <= passing and free and free[-1] >> ADDRESS_BITS >= size:
+                        if model.allocated + size + MIB <= model.peak_allocated:
+                            continue
+                    model.malloc(size, is_brief=True)
+                else:
+                    live[step] = model.malloc(size)
+                if most and model.reserved >= most:
+                    break
+                if model.whole:
+                    whole[step] = 1
+                    above[step] = max(model.whole - MIB - 1, model.below)
+            elif step != _EMPTIED:
+                model.free(live.pop(~step))
             else:
-                live[step] = model.malloc(sizes[step])
-            if most and model.reserved >= most:
-                break
-            if model.whole:
-                whole[step] = 1
-                above[step] = max(model.whole - MIB - 1, model.below)
-        elif step != _EMPTIED:
-            model.free(live.pop(~step))
-        else:
-            model.empty_cache()
+                model.empty_cache()
+        at += period
+        if before and before[0] == model.state():
+            made = steps.ages[at - period : at].count(0)
+            later = _later(before[1], live, made, (n - 1) * made)
+            if later is not None:
+                live, last = later, first + made
+                whole[last : last + (n - 1) * made] = whole[first:last] * (n - 1)
+                above[last : last + (n - 1) * made] = above[first:last] * (n - 1)
+                at += (n - 1) * period
     return Replay(model.peak_reserved, model.peak_allocated, whole, above)
+
+
+def _repeated(steps: Steps, sizes: "array[int]", at: int, end: int) -> Tuple[int, int, int]:
+    """The first allocation from the step `at` on; so many steps from there, and how often they come without a break."""
+    ages = steps.ages
+    first = next((step for step in steps.order[at : at + _LEAST_PERIOD] if step >= 0), -1)
+    begin, following = ages[at : at + _LEAST_PERIOD].tobytes(), ages[at + 1 : at + _LONGEST_PERIOD].tobytes()
+    found = following.find(begin)
+    while found % ages.itemsize and found > 0:
+        found = following.find(begin, found + 1)
+    if found < 0 or first < 0:
+        return first, _LONGEST_STRETCH, 1
+    period = found // ages.itemsize + 1
+    period *= -(-_LEAST_PERIOD // period)
+    pattern, n = ages[at : at + period], 1
+    made = pattern.count(0)
+    asked = sizes[first : first + made]
+    while (
+        at + (n + 1) * period <= end
+        and ages[at + n * period : at + (n + 1) * period] == pattern
+        and sizes[first + n * made : first + (n + 1) * made] == asked
+    ):
+        n += 1
+    return (first, period, n) if n > 2 else (first, _LONGEST_STRETCH, 1)
+
+
+def _later(before: Dict[int, Block], live: Dict[int, Block], made: int, by: int) -> Optional[Dict[int, Block]]:
+    """Blocks in use by number, `by` allocations after a period that made so many. None: the period was unlike the one before."""
+    later = {}
+    for number, block in live.items():
+        if before.get(number - made) == block:
+            later[number + by] = block
+        elif before.get(number) == block and (number - made in live or number - made not in before):
+            later[number] = block
+        else:
+            return None
+    return later
 
 
 def _in_proportion(accounts: "array[int]", sizes: "array[int]", above: "array[int]") -> None:
