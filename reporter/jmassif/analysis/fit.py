@@ -37,6 +37,7 @@ _EMPTIED = -(1 << 31)
 # Share of the bytes at the peak. If more has no counterpart in the other run, they differ in more than the batch.
 _MOST_UNLIKE = 0.1
 _FIXED_ROLES = ("parameter", "gradient", "optimizer")
+_SCALING_ROLES = ("activation", "input")
 # The model's figure for the recorded run is the recorded one, or nearly: else the model does not hold for this run.
 NEARLY = 0.01
 _MOST_BATCH = 1 << 16
@@ -468,6 +469,12 @@ def held_at_peak(steps: Steps) -> List[int]:
     return list(compress(range(len(is_live)), is_live))
 
 
+def _sizes_of_model(steps: Steps, roles: Dict[int, Optional[str]]) -> Set[int]:
+    """Those of parameters, gradients and optimizer state; cast for autocast, they have half of it."""
+    sizes = {size for size, account in zip(steps.sizes, steps.accounts) if roles[account] in _FIXED_ROLES}
+    return sizes | {-(-size // 2 // steps.rounded_to) * steps.rounded_to for size in sizes}
+
+
 def _compared(steps: Steps, at_peak: List[int]) -> int:
     """So many allocations are compared with another run's: those that are replayed, and those at the peak."""
     return max(next(step for step in reversed(steps.replayed) if step >= 0), at_peak[-1]) + 1
@@ -523,13 +530,31 @@ def continued(runs: Tuple[Profile, Profile], batches: Tuple[int, int]) -> Contin
         larger.sizes[n] for n in at_peak if unmatched[n] and runs[1].role(larger.accounts[n]) not in _FIXED_ROLES
     )
     reserved, share = (smaller.reserved, larger.reserved), unlike / max(1, larger.allocated)
+    roles = {account: runs[1].role(account) for account in set(larger.accounts)}
+    if batches[0] == 1 and share > _MOST_UNLIKE:
+        # Other kernels run on one sample. Activations grow with the batch, as from one run; workspaces do not.
+        fixed = _sizes_of_model(larger, roles)
+        for n, is_unlike in enumerate(unmatched):
+            if is_unlike and roles[larger.accounts[n]] in _SCALING_ROLES and larger.sizes[n] not in fixed:
+                before[n] = -(-larger.sizes[n] // (batches[1] * larger.rounded_to)) * larger.rounded_to
+                unmatched[n] = False
     found = Continued(larger, batches, reserved, made[1].reserved, before, was_whole, made[1].whole, share, at_peak)
-    if found.unlike > _MOST_UNLIKE and 1 in batches:
+    is_workspace = bytearray(
+        owner in ("workspace", "cudnn") for owner in runs[1].accounts.by_type(lambda type_: type_.owner)
+    )
+    left = sum(
+        larger.sizes[n]
+        for n in at_peak
+        if unmatched[n]
+        and roles[larger.accounts[n]] not in _FIXED_ROLES
+        and not (batches[0] == 1 and is_workspace[larger.accounts[n]])
+    )
+    if left > _MOST_UNLIKE * larger.allocated and 1 in batches:
         raise FitError(
-            f"PyTorch works in other ways on a batch of 1: {found.unlike:.0%} of its bytes at the peak of batch {batches[1]} have no"
+            f"PyTorch works in other ways on a batch of 1: {left / larger.allocated:.0%} of its bytes at the peak of batch {batches[1]} have no"
             " counterpart there; record batches 2 and 4 instead"
         )
-    if found.unlike > _MOST_UNLIKE:
+    if left > _MOST_UNLIKE * larger.allocated:
         raise FitError(
             f"the runs differ in more than the batch: {found.unlike:.0%} of PyTorch's bytes at the peak of the larger have no"
             " counterpart in the other"
@@ -712,8 +737,6 @@ def _lines(run: Profile, found: Continued) -> List[Line]:
 
 # ---- from one run -------------------------------------------------------------------------------
 
-_SCALING_ROLES = ("activation", "input")
-
 
 def _by_roles(run: Profile, batch: int) -> Tuple[Continued, Continued, Continued]:
     """A run as if of two, of which the smaller had no samples: as it seems, and if all that is open was fixed, or scaled.
@@ -724,8 +747,7 @@ def _by_roles(run: Profile, batch: int) -> Tuple[Continued, Continued, Continued
     steps = any_steps(run)
     modelled = replay(steps, steps.sizes, settings_of(run))
     roles = {account: run.role(account) for account in set(steps.accounts)}
-    of_model = {size for size, account in zip(steps.sizes, steps.accounts) if roles[account] in _FIXED_ROLES}
-    of_model |= {-(-size // 2 // steps.rounded_to) * steps.rounded_to for size in of_model}
+    of_model = _sizes_of_model(steps, roles)
     at_peak = held_at_peak(steps)
     accounts = steps.accounts[: _compared(steps, at_peak)]
 

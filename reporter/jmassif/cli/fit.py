@@ -144,7 +144,12 @@ def _notes(fit: Fit, runs: Dict[str, Profile]) -> Iterator[str]:
     if len(fit.batches) == 2 and not fit.lines:
         yield "Nothing that tensors hold at the peak differs between the runs: see that their batches are those named."
     if fit.unlike > 0.001:
-        yield f"{fit.unlike:.1%} of PyTorch's bytes at the peak have no counterpart in the first run; they are taken as fixed."
+        kept = (
+            "activations are taken to grow with the batch, the rest as fixed"
+            if 1 in fit.batches
+            else "they are taken as fixed"
+        )
+        yield f"{fit.unlike:.1%} of PyTorch's bytes at the peak have no counterpart in the first run; {kept}."
     for name, run in runs.items():
         if not run.is_complete:
             end = moment(run.last_time, run.time_unit)
