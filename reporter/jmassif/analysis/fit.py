@@ -534,8 +534,8 @@ def continued(runs: Tuple[Profile, Profile], batches: Tuple[int, int]) -> Contin
     if batches[0] == 1 and share > _MOST_UNLIKE:
         # Other kernels run on one sample. Activations grow with the batch, as from one run; workspaces do not.
         fixed = _sizes_of_model(larger, roles)
-        for n, is_unlike in enumerate(unmatched):
-            if is_unlike and roles[larger.accounts[n]] in _SCALING_ROLES and larger.sizes[n] not in fixed:
+        for n, is_open in enumerate(unmatched):
+            if is_open and roles[larger.accounts[n]] in _SCALING_ROLES and larger.sizes[n] not in fixed:
                 before[n] = -(-larger.sizes[n] // (batches[1] * larger.rounded_to)) * larger.rounded_to
                 unmatched[n] = False
     found = Continued(larger, batches, reserved, made[1].reserved, before, was_whole, made[1].whole, share, at_peak)
