@@ -163,7 +163,7 @@ def repeated(seed: int, leaks: bool, n_times: int = 16) -> Steps:
 @pytest.mark.parametrize("leaks", (False, True))
 @pytest.mark.parametrize("seed", range(2))
 def test_steps_that_repeat_themselves_are_replayed_once(
-    seed: int, leaks: bool, monkeypatch: pytest.MonkeyPatch
+    seed: int, leaks: bool, monkeypatch: "pytest.MonkeyPatch"
 ) -> None:
     steps, malloc, calls = repeated(seed, leaks), CachingAllocator.malloc, array("i")
 

@@ -39,8 +39,8 @@ def traced(
     return trace
 
 
-def run(*figures: List[int], **keeper: Any) -> Profile:
-    return traced(*figures, **keeper).load()
+def run(*arguments: Any, **keeper: Any) -> Profile:
+    return traced(*arguments, **keeper).load()
 
 
 def report_of(profile: Profile) -> Report:
