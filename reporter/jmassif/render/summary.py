@@ -436,9 +436,9 @@ def _has_failed(profile: Profile) -> bool:
 
 
 def _nothing(report: Report, is_all: bool) -> str:
-    """Problems that a run that ended well is proven not to have; "" of others."""
+    """Problems that a run is proven not to have, up to its end; first how it ended, if not well."""
     outcome, growth, pool = report.outcome, report.growth, report.pool
-    if (outcome.end, outcome.code) != ("exit", 0) or growth is None or growth.lines:
+    if outcome.end not in ("exit", "signal", "unknown") or outcome.is_fatal or growth is None or growth.lines:
         return ""
     if any(remark.severity != NOTE for remark in remarks(report)):
         return ""
@@ -455,7 +455,10 @@ def _nothing(report: Report, is_all: bool) -> str:
         return ""
     text = ", ".join(facts[:-1] + ["and " * (len(facts) > 1) + facts[-1]])
     unknown = f" Whether it leaks is unknown: {growth_unknown(growth)}." if growth.unknown else ""
-    return f"{'Nothing stands out: ' + text if is_all else text[:1].upper() + text[1:]}.{unknown}"
+    ended_well = (outcome.end, outcome.code) == ("exit", 0)
+    how = {"exit": f"failed ({ending(outcome)})", "unknown": "was killed, or still runs"}
+    failed = "" if ended_well else f"The program {how.get(outcome.end, f'was {ending(outcome)}')}. "
+    return f"{failed}{'Nothing stands out: ' + text if is_all and ended_well else text[:1].upper() + text[1:]}.{unknown}"
 
 
 _BY_OBJECT = "Run it with PYTHONMALLOC=malloc to count each object for its own line; that is slower."
