@@ -101,7 +101,12 @@ def test_only_the_chosen_output_is_imported(words: List[str], imported: str, tmp
 
 def test_without_a_file_the_newest_trace_is_read(tmp_path: Path, monkeypatch: "pytest.MonkeyPatch") -> None:
     monkeypatch.chdir(tmp_path)
-    assert_one_line_error("jm_print", jm_print(), "no jmassif.out.* in this directory")
+    assert_one_line_error("jm_print", jm_print(), "no jmassif.out.* in this directory: name a trace, or record")
+    (tmp_path / "note.jmassif").write_text("a note")
+    for age, name in enumerate(["new run.jmassif", "old.jmassif"]):
+        small_training_run().save(tmp_path, name)
+        os.utime(str(tmp_path / name), (1e9 - age, 1e9 - age))
+    assert_one_line_error("jm_print", jm_print(), "directory: name one, as in: jm_print 'new run.jmassif', or record")
     for age, name in enumerate(["jmassif.out.note", "jmassif.out.12", "jmassif.out.7"]):
         small_training_run().save(tmp_path).rename(tmp_path / name)
         os.utime(str(tmp_path / name), (1e9 - age, 1e9 - age))
@@ -113,9 +118,14 @@ def test_without_a_file_the_newest_trace_is_read(tmp_path: Path, monkeypatch: "p
     assert jmassif("export", "--format=folded").out == done.out
 
 
+def test_what_is_no_trace_is_told_from_what_jmassif_writes(tmp_path: Path) -> None:
+    (tmp_path / "note").write_text("a note")
+    assert_one_line_error("jm_print", jm_print(tmp_path / "note"), "give the jmassif.out file that jmassif wrote")
+
+
 def test_the_others_of_its_run_are_named_with_the_newest(tmp_path: Path, monkeypatch: "pytest.MonkeyPatch") -> None:
     monkeypatch.chdir(tmp_path)
-    heads = {"7": [("7.1", "3")], "12": [("12.5", ""), ("7.1", "3")], "13": [("13.6", "12")], "9": [("9.2", "3")]}
+    heads = {"7": [("7.1", "3")], "1 2": [("12.5", ""), ("7.1", "3")], "13": [("13.6", "12")], "9": [("9.2", "3")]}
     for age, (name, processes) in enumerate(heads.items()):
         trace = Trace()
         for process, parent in processes:
@@ -127,7 +137,7 @@ def test_the_others_of_its_run_are_named_with_the_newest(tmp_path: Path, monkeyp
     said = jm_print().err.splitlines()[0]
     assert said == (
         "jm_print: jmassif.out.7 is the newest trace here; with the others of its run:"
-        " jm_print jmassif.out.7 jmassif.out.12 jmassif.out.13"
+        " jm_print jmassif.out.7 'jmassif.out.1 2' jmassif.out.13"
     )
 
 

@@ -5,6 +5,7 @@ import argparse
 import glob
 import os
 from itertools import islice
+from shlex import quote
 from typing import Any, Callable, Iterable, List, Optional, Set, Tuple, Type
 
 from jmassif.attribution.filters import FilterError, Suppression, kept, parse_filter, parse_suppressions, suppress
@@ -126,10 +127,12 @@ def _newest() -> str:
     for path in found:
         if is_trace(path):
             kin = _relatives(path, found)
-            also = f"; with the others of its run: {common.program} {' '.join([path, *kin])}" if kin else ""
+            also = f"; with the others of its run: {common.program} {' '.join(map(quote, [path, *kin]))}" if kin else ""
             warn(f"{path} is the newest trace here{also}")
             return path
-    raise Problem("no jmassif.out.* in this directory: name a trace, or record one with: jmassif PROGRAM")
+    others = sorted(filter(is_trace, glob.glob("*.jmassif")), key=os.path.getmtime)
+    named = f"name one, as in: {common.program} {quote(others[-1])}" if others else "name a trace"
+    raise Problem(f"no jmassif.out.* in this directory: {named}, or record one with: jmassif PROGRAM")
 
 
 def add_traces(

@@ -229,7 +229,7 @@ def _check_version(line: bytes) -> None:
     for beginning, what, mend in _FOREIGN:
         if line.startswith(beginning):
             raise TraceError(f"is {what}, not a jmassif trace: {mend}")
-    raise TraceError("is not a jmassif trace: give the jmassif.out file that valgrind --tool=jmassif wrote")
+    raise TraceError("is not a jmassif trace: give the jmassif.out file that jmassif wrote")
 
 
 def _excerpt(line: bytes) -> str:
