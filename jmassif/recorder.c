@@ -258,8 +258,7 @@ void event_killed(UInt signal)
     end_trace(SNAPSHOT_SIGNAL, signal);
 }
 
-// Prints a command to type in the directory of the start, once for a process and its forks. A bundle's command is typed
-// by its path.
+// Prints a command to type in the start's directory, once for a process and its forks; that of a bundle by its path.
 static void print_next_step(const HChar *trace)
 {
     if (is_forked)
@@ -271,7 +270,8 @@ static void print_next_step(const HChar *trace)
     SizeT length = strlen(here);
     if (strncmp(trace, here, length) == 0 && trace[length] == '/')
         trace += length + 1;
-    jm_note("jmassif: next: %s report %s\n", command, trace);
+    const HChar *quote = strchr(trace, '\'') ? "\"" : strpbrk(trace, " ()&;$*?<>|#\"\\`") ? "'" : "";
+    jm_note("jmassif: next: %s report %s%s%s\n", command, quote, trace, quote);
 }
 
 Bool event_ended(void)

@@ -5,6 +5,7 @@ import json
 import os
 import re
 import resource
+import shlex
 import stat
 import subprocess
 from pathlib import Path
@@ -290,7 +291,7 @@ def test_the_trace_goes_to_the_file_that_is_named(
     assert load_file(str(tmp_path / "a b")).is_complete
     # The last line is what to type next.
     typed = str(command) if not valgrind or recorder == "--native" else "jmassif"
-    assert done.stderr.splitlines()[-1].endswith(f"jmassif: next: {typed} report a b")
+    assert done.stderr.splitlines()[-1].endswith(f"jmassif: next: {typed} report 'a b'")
 
 
 @EACH_KIND
@@ -320,9 +321,14 @@ def test_a_program_that_cannot_be_started_gets_one_line_and_the_shells_status(tm
     one_line(start(command, "my.py", "--lr=1", cwd=tmp_path), 126, "type: jmassif python3 my.py --lr=1")
     one_line(start(command, "./my.py", cwd=tmp_path), 126, "type: jmassif python3 ./my.py")
     one_line(start(command, "run", "-q", "./plain.py", cwd=tmp_path), 126, "type: jmassif python3 ./plain.py")
+    (tmp_path / "my script.py").write_text("print('it ran')\n")
+    spaced = start(command, "my script.py", "it's", "", cwd=tmp_path)
+    one_line(spaced, 126, "type: jmassif python3 'my script.py' ")
+    typed = spaced.stderr.partition("type: ")[2]
+    assert shlex.split(typed) == ["jmassif", "python3", "my script.py", "it's", ""]
     one_line(start(command, "./data", cwd=tmp_path), 126, "./data: ")
     one_line(start(command, ".", cwd=tmp_path), 126, ".: is a directory")
-    one_line(start(command, "tool", cwd=tmp_path), 127, "jmassif ./tool")
+    one_line(start(command, "tool", "a b", cwd=tmp_path), 127, "tool: not on PATH: jmassif ./tool 'a b'")
     one_line(start(command, "reprot", "x", cwd=tmp_path), 127, "reprot: ")
     one_line(start(command, "./absent", cwd=tmp_path), 127, "./absent: ")
     (tmp_path / "my.py").write_text(f"#!/usr/bin/env {PYTHON}\nprint('it ran')\n")
@@ -335,3 +341,7 @@ def test_words_that_are_no_command_line_get_one_line(tmp_path: Path) -> None:
     one_line(start(command, "--tool=memcheck", "true", cwd=tmp_path), 2, "--tool=memcheck", "valgrind")
     one_line(start(command, "run", "-q", cwd=tmp_path), 2, "no program")
     one_line(start(command, "-o", cwd=tmp_path), 2, "-o needs a file")
+    one_line(start(command, "--natve", "true", cwd=tmp_path), 2, "--natve: unknown option; did you mean --native?")
+    one_line(start(command, "--auto", "--trace-childs=yes", "true", cwd=tmp_path), 2, "did you mean --trace-children?")
+    for chosen in ("--native", "--valgrind", "--auto"):
+        one_line(start(command, chosen, "--frobnicate", "true", cwd=tmp_path), 2, "--frobnicate: unknown option")
