@@ -307,17 +307,41 @@ def test_memory_that_destructors_free_is_not_said_to_be_held_at_the_end() -> Non
     profile = trace.load()
     said = [each.text for each in findings(build_report(profile, moment_of(profile, Names(profile), None)))]
     assert said == [
-        "Leak: add (a.cc:6), from main (a.cc:9) keeps what it allocates: 20 blocks, 20.0 MiB at 2.00 s, all of it freed"
-        " at the end. Free it, or drop what refers to it, once it is no longer used.",
+        "Grows: add (a.cc:6), from main (a.cc:9) keeps what it allocates until 2.00 s: 20 blocks, 20.0 MiB; all of it was"
+        " freed before the end. Free it, or drop what refers to it, once it is no longer used.",
         "Not freed at exit: 2.00 MiB in 1 block, at lost (a.cc:7).",
     ]
+
+
+def ending_with(n_left: int) -> Trace:
+    """A list of 20 MiB that a function has filled; it returns and leaves so many bytes."""
+    trace = Trace(time_unit="ms")
+    kept = trace.account("heap", "data", ["malloc (libc.so.6)", "py train (/a/b.py:7)"])
+    for step in range(1, 21):
+        trace.mark(100 * step, f"step {step}")
+        trace.snapshot(100 * step, "mark", {kept: (step * MIB, step, 0, step)})
+    trace.snapshot(2100, "exit", {kept: (n_left, 1, 0, 20)})
+    trace.lines.append("Z 2100 exit 0")
+    return trace
+
+
+@pytest.mark.parametrize(
+    "n_left, said",
+    [
+        (96, "Grows: b.py:7 (train) keeps what it allocates until 2.00 s: 1.00 MiB a step, 20.0 MiB; all but 96 B of it"),
+        (2 * MIB, "Leak: b.py:7 (train) keeps what it allocates: 1.00 MiB a step, 20.0 MiB at 2.00 s, 2.00 MiB of it left"),
+    ],
+)
+def test_what_a_function_kept_until_it_returned_is_no_leak_but_is_named(n_left: int, said: str) -> None:
+    trace = ending_with(n_left)
+    assert growth_text(grown(trace), trace.load().time_unit).startswith(said)
 
 
 def test_a_little_that_the_end_frees_does_not_lead_the_report() -> None:
     trace = Trace(time_unit="ms")
     store, rest = (trace.account("heap", "app", [place, "main (a.cc:9)"]) for place in ("add (a.cc:6)", "all (a.cc:7)"))
     for step in range(1, 21):
-        trace.snapshot(100 * step, "time", {store: (step * 1024, step, 0, step), rest: (200 * MIB, 1, 0, 1)})
+        trace.snapshot(100 * step, "time", {store: (step * 2048, step, 0, step), rest: (200 * MIB, 1, 0, 1)})
     trace.snapshot(2100, "exit", {store: (0, 0, 0, 20), rest: (0, 0, 0, 1)})
     profile = trace.load()
     said = [each.text for each in findings(build_report(profile, moment_of(profile, Names(profile), None)))]

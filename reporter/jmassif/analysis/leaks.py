@@ -207,6 +207,7 @@ _LEAST_SAMPLES = 6
 # Smaller rises are not worth a reader's time: Python's own small tables have them.
 _LEAST_BYTES = 8 << 10
 _LEAST_SHARE = 0.0001  # of all that is held in the end
+_FREED = 10  # times what is left
 # This part of all that imports allocate: later imports, of a few small modules, are not waited for.
 _IMPORTED = 0.99
 
@@ -225,6 +226,11 @@ class Leak(NamedTuple):
     blocks: int  # that it held at the end; 0 where any of it are pages, which are no blocks of its own
     largest_block: int  # bytes; 0: no block of it has a record
     at_exit: int  # bytes: what destructors, or a script's last functions, have not freed
+
+    @property
+    def is_freed(self) -> bool:
+        """Nearly all of it, before the end: what a function kept while it ran."""
+        return _FREED * self.at_exit < self.held
 
 
 class Growth(NamedTuple):

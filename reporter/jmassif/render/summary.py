@@ -295,14 +295,18 @@ def _is_small(grown: Growth, peak: int) -> bool:
 def growth_text(grown: Growth, time_unit: str, peak: int = 0) -> str:
     """`peak`: bytes; without it the growth is not called small."""
     first, others = grown.lines[0], grown.lines[1:]
-    if first.at_exit >= first.held:
+    by, when = rate(grown, first, time_unit).split(" ", 1)[1], moment(grown.end, time_unit)
+    head = "Small growth" if _is_small(grown, peak) else "Grows" if first.is_freed else "Leak"
+    until = ""
+    if first.is_freed:
+        until = f" until {when}"
+        left = f"all but {size(first.at_exit)} of it" if first.at_exit else "all of it"
+        held = f"{size(first.held)}; {left} was freed before the end"
+    elif first.at_exit >= first.held:
         held = f"{size(first.at_exit)} at the end"
     else:
-        left = f"{size(first.at_exit)} of it left" if first.at_exit else "all of it freed"
-        held = f"{size(first.held)} at {moment(grown.end, time_unit)}, {left} at the end"
-    by = rate(grown, first, time_unit).split(" ", 1)[1]
-    head = "Small growth" if _is_small(grown, peak) else "Leak"
-    text = f"{head}: {first.label} keeps what it allocates: {by}, {held}."
+        held = f"{size(first.held)} at {when}, {size(first.at_exit)} of it left at the end"
+    text = f"{head}: {first.label} keeps what it allocates{until}: {by}, {held}."
     if others:
         text += f" {count(len(others), 'more line')} grew by {size(grown.grown - first.grown)}."
     return text
