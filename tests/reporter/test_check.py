@@ -13,6 +13,7 @@ from jmassif.analysis.budgets import COUNTERS, Meter
 from jmassif.model.run import Profile
 from jmassif.units import QuantityError, parse_allowance, parse_bytes
 from tests.reporter.commands import Done, assert_one_line_error, documented, jmassif
+from tests.reporter.test_growth import ending_with
 from tests.reporter.traces import ROOT, Trace, small_training_run
 
 MIB = 1 << 20
@@ -317,6 +318,26 @@ def test_growth_of_none_says_what_a_brief_leak_has_left(tmp_path: Path) -> None:
     ]
 
 
+def test_growth_that_is_unknown_is_not_said_to_be_ok(trace: Path) -> None:
+    done = check("--max=growth=0", "--max=failures=300", trace)
+    assert done.status == 0, "a healthy run may be too short, or a list grow alone"
+    unknown, kept = done.out.splitlines()
+    assert unknown.startswith("unknown  growth    not checked against 0 B [unknown: 3 snapshots after the start, 6 are")
+    assert kept.startswith("ok       failures  ")
+    (suite,) = ElementTree.fromstring(check("--format=junit", "--max=growth=0", trace).out.encode())
+    skipped = suite.find("testcase/skipped")
+    assert suite.get("skipped") == "1" and skipped is not None and "3 snapshots" in skipped.get("message", "")
+    assert json.loads(check("--format=json", "--max=growth=0", trace).out)["traces"][0]["budgets"][0]["known"] is False
+
+
+def test_growth_says_how_much_of_it_was_freed(tmp_path: Path) -> None:
+    done = check("--max=growth=0", ending_with(96).save(tmp_path))
+    assert done.status == 1
+    assert done.out.startswith(
+        "OVER  growth  19.0 MiB, over the budget of 0 B (+19.0 MiB) [19.0 MiB of it was freed before the end]\n"
+    )
+
+
 # ---- a baseline --------------------------------------------------------------------------------
 
 
@@ -343,12 +364,12 @@ def test_a_run_is_held_against_a_baseline(trace: Path, grown: Path) -> None:
     done = check("--baseline", trace, grown)
     assert done.status == 1
     assert done.out.splitlines() == [
-        "OVER  peak.total          235 MiB, over the budget of 233 MiB (+2.00 MiB); 2.00 MiB more than the baseline",
+        "OVER     peak.total          235 MiB, over the budget of 233 MiB (+2.00 MiB); 2.00 MiB more than the baseline",
         "        2.00 MiB more than 40.0 MiB: train.py:87 (<module>) (cudnn)",
-        "OVER  peak-host.host      45.0 MiB, over the budget of 43.0 MiB (+2.00 MiB); 2.00 MiB more than the baseline",
+        "OVER     peak-host.host      45.0 MiB, over the budget of 43.0 MiB (+2.00 MiB); 2.00 MiB more than the baseline",
         "        2.00 MiB more than 40.0 MiB: train.py:87 (<module>) (cudnn)",
-        "ok    peak-device.device  190 MiB of 190 MiB, 0 B left (0 %); as in the baseline",
-        "ok    growth              0 B of 0 B, 0 B left; as in the baseline"
+        "ok       peak-device.device  190 MiB of 190 MiB, 0 B left (0 %); as in the baseline",
+        "unknown  growth              not checked against 0 B"
         " [unknown: 3 snapshots after the start, 6 are needed; end.leak is 45.0 MiB]",
     ]
     assert check("--baseline", grown, trace).status == 0
@@ -414,6 +435,7 @@ def test_json(trace: Path) -> None:
         "limit": 30 * MIB,
         "left": -10 * MIB,
         "within": False,
+        "known": True,
         "baseline": None,
         "note": "",
         "culprits": [

@@ -108,7 +108,7 @@ class Note(NamedTuple):
     """A remark on a verdict."""
 
     # "two-pools": the value adds up both pools of a discrete GPU; "no-library": no library of that name was loaded;
-    # "growth-unknown"; "no-growth": no line grew for a third of the run; "heap": `name`, why the trace lacks it; "held": `bytes` of `name` were allocated at exit.
+    # "growth-unknown"; "no-growth": no line grew for a third of the run; "freed": of the growth `bytes`, before the end; "heap": `name`, why the trace lacks it; "held": `bytes` of `name` were allocated at exit.
     key: str
     name: str = ""
     bytes: int = 0
@@ -182,9 +182,11 @@ class Meter:
         owner = name[len(_GROWTH) + 1 :]
         if owner and owner not in self.owners:
             raise self._unknown(name)
-        places = {(line.label, line.owner): line.grown for line in self.growth.lines if owner in ("", line.owner)}
+        lines = [line for line in self.growth.lines if owner in ("", line.owner)]
+        places = {(line.label, line.owner): line.grown for line in lines}
         if places:
-            return Value(sum(places.values()), True, (), lambda: places)
+            freed = sum(line.grown for line in lines if line.is_freed)
+            return Value(sum(places.values()), True, [Note("freed", "", freed)] if freed else (), lambda: places)
         # A leak that is over soon is never seen growing: what there is of it must not read as none.
         leak = _LEAK + name[len(_GROWTH) :]
         left = self.value(leak).number
@@ -316,6 +318,10 @@ class Verdict(NamedTuple):
     def left(self) -> int:
         """Head-room; negative: how much too much it is."""
         return self.limit - self.value
+
+    @property
+    def is_unknown(self) -> bool:
+        return any(note.key == "growth-unknown" for note in self.notes)
 
     @property
     def is_kept(self) -> bool:

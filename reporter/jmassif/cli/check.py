@@ -50,13 +50,15 @@ def _sentence(verdict: Verdict) -> str:
     value, limit, left = (_amount(verdict, n) for n in (verdict.value, verdict.limit, abs(verdict.left)))
     if re.search(r"[kMGT]B$", verdict.written) and "+" not in verdict.written:
         limit += f" ({verdict.written})"  # decimal, other than reports' sizes
-    if verdict.is_kept:
+    if verdict.is_unknown:
+        text = f"not checked against {limit}"
+    elif verdict.is_kept:
         text = f"{value} of {limit}, {left} left"
         text += f" ({whole_percent(verdict.left, verdict.limit)})" if verdict.limit else ""
     else:
         times = verdict.value / verdict.limit if verdict.limit else 0
         text = f"{value}, {f'{times:.1f} x' if times >= _TIMES else 'over'} the budget of {limit} (+{left})"
-    if verdict.before is not None:
+    if verdict.before is not None and not verdict.is_unknown:
         by = verdict.value - verdict.before
         more = f"{_amount(verdict, abs(by))} {'more' if by > 0 else 'less'} than"
         text += f"; {more if by else 'as in'} the baseline"
@@ -74,6 +76,8 @@ def _note(verdict: Verdict) -> str:
     notes = (
         f"the heap was {each.name}"
         if each.key == "heap"
+        else f"{size(each.bytes)} of it was freed before the end"
+        if each.key == "freed"
         else texts.get(each.key) or f"{each.name} is {size(each.bytes)}"
         for each in verdict.notes
     )
@@ -98,7 +102,7 @@ class _Case(NamedTuple):
     """A budget or, if the trace is not whole, the rest of the run."""
 
     name: str  # as it was given
-    state: str  # "ok", "OVER" or "CUT"
+    state: str  # "ok", "OVER", "unknown" or "CUT"
     text: str
     culprits: List[str]
 
@@ -109,7 +113,8 @@ def _cases(one: Checked) -> Iterator[_Case]:
         yield _Case("complete trace", "CUT", text, [])
     for verdict in one.verdicts:
         culprits = [_culprit(verdict, each) for each in verdict.culprits]
-        yield _Case(verdict.name, "ok" if verdict.is_kept else "OVER", _sentence(verdict), culprits)
+        state = "unknown" if verdict.is_unknown else "ok" if verdict.is_kept else "OVER"
+        yield _Case(verdict.name, state, _sentence(verdict), culprits)
 
 
 def _prefix(judged: Sequence[Checked], one: Checked) -> str:
@@ -120,10 +125,11 @@ def write_text(judged: Sequence[Checked]) -> Iterator[str]:
     """A line a budget, and below one that is not kept a line a culprit."""
     widths = [len(printable(verdict.name)) for one in judged for verdict in one.verdicts]
     width = min(max(widths, default=0), 40)
+    state = 7 if any(verdict.is_unknown for one in judged for verdict in one.verdicts) else 4
     for one in judged:
         for case in _cases(one):
             name = "" if case.state == "CUT" else f"{printable(case.name):<{width}}  "
-            yield f"{_prefix(judged, one)}{case.state:<4}  {name}{printable(case.text)}"
+            yield f"{_prefix(judged, one)}{case.state:<{state}}  {name}{printable(case.text)}"
             yield from (f"        {culprit}" for culprit in case.culprits)
 
 
@@ -140,12 +146,15 @@ def write_junit(judged: Sequence[Checked]) -> Iterator[str]:
     yield "<testsuites>"
     for one in judged:
         cases = list(_cases(one))
-        n_over = sum(case.state != "ok" for case in cases)
-        counts = f'tests="{len(cases)}" failures="{n_over}" errors="0" skipped="0"'
+        n_over = sum(case.state in _FAILURES for case in cases)
+        n_unknown = sum(case.state == "unknown" for case in cases)
+        counts = f'tests="{len(cases)}" failures="{n_over}" errors="0" skipped="{n_unknown}"'
         yield f" <testsuite name={attribute(f'jmassif budgets of {one.file}')} {counts}>"
         for case in cases:
             body = f"<system-out>{escape(printable(case.text))}</system-out>"
-            if case.state != "ok":
+            if case.state == "unknown":
+                body = f"<skipped message={attribute(case.text)}/>"
+            elif case.state in _FAILURES:
                 failure = f'<failure type="{_FAILURES[case.state]}" message={attribute(case.text)}>'
                 body = f"{failure}{escape('; '.join(case.culprits))}</failure>"
             yield f"  <testcase classname={attribute(one.file)} name={attribute(case.name)}>{body}</testcase>"
@@ -162,7 +171,7 @@ def _json(verdict: Verdict) -> Dict[str, Any]:
     ]
     unit = "bytes" if verdict.is_bytes else "number"
     found: Dict[str, Any] = dict(name=verdict.name, unit=unit, value=verdict.value, limit=verdict.limit)
-    found.update(left=verdict.left, within=verdict.is_kept, baseline=verdict.before)
+    found.update(left=verdict.left, within=verdict.is_kept, known=not verdict.is_unknown, baseline=verdict.before)
     found.update(note=_note(verdict), culprits=culprits)
     return found
 
