@@ -12,6 +12,7 @@ from jmassif.attribution.names import Names
 from jmassif.attribution.filters import parse_suppressions, suppress
 from jmassif.render.lines import write_lines
 from jmassif.render.summary import findings, growth_text, growth_unknown
+from jmassif.render.text import write
 from jmassif.render.view import View
 from tests.reporter.traces import Trace
 
@@ -335,6 +336,21 @@ def ending_with(n_left: int) -> Trace:
 def test_what_a_function_kept_until_it_returned_is_no_leak_but_is_named(n_left: int, said: str) -> None:
     trace = ending_with(n_left)
     assert growth_text(grown(trace), trace.load().time_unit).startswith(said)
+
+
+def test_the_callers_of_a_leak_are_a_line_below_it() -> None:
+    outer = [f"py caller_{n} (/a/b.py:{n})" for n in range(8)]
+    trace = Trace(time_unit="ms")
+    stacks = (["py step (/a/b.py:12)", *outer], ["py once (/a/b.py:13)"])
+    log, rare = (trace.account("heap", "data", ["malloc (libc.so.6)", "py log (/a/b.py:7)", *each]) for each in stacks)
+    for step in range(1, 21):
+        trace.snapshot(100 * step, "time", {log: (step * MIB, step, 0, step), rare: (step * 99, step, 0, step)})
+    profile = trace.load()
+    lines = list(write(profile, View("last", 1, "stack", 70)))
+    (below,) = (line for line in lines if "called from" in line)
+    assert below.startswith("  called from b.py:12 (step) < b.py:0 (caller_0) < b.py:1 (caller_1) < ")
+    assert below.endswith(" < …") and len(below) <= 100
+    assert lines[lines.index(below) + 1] == "" and "Leak: b.py:7 (log)" in "".join(lines[: lines.index(below)])
 
 
 def test_a_little_that_the_end_frees_does_not_lead_the_report() -> None:

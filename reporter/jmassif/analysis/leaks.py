@@ -503,6 +503,21 @@ def _find_growth(profile: Profile, names: Names) -> Growth:
     return Growth(found, step, n_steps, at)
 
 
+def callers(profile: Profile, names: Names, leak: Leak, time: int) -> List[str]:
+    """Own Python lines that called the leak's, the nearest first: of the calls that had allocated most of it by then."""
+    held: Dict[Tuple[str, ...], int] = defaultdict(int)
+    is_python = leak.frame in profile.python_frames
+    live = profile.composition(snapshot_by(profile, time)) if is_python else {}
+    for account, (n_bytes, _) in live.items():
+        node, owner = profile.accounts.nodes[account], profile.accounts.owner(account)
+        if node and owner == leak.owner and names.charged(account) == leak.frame:
+            stack = list(profile.stack(node))
+            outer = stack[stack.index(leak.frame) + 1 :]
+            own = (each for each in outer if each in profile.python_frames and names.folding.internal(each).rank == OWN)
+            held[tuple(map(names.frame, own))] += n_bytes
+    return list(max(sorted(held), key=lambda path: held[path], default=()))
+
+
 # ---- keepers -----------------------------------------------------------------------------------
 
 

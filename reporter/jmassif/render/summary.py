@@ -7,10 +7,10 @@ repeated.
 
 import os
 import re
-from typing import List, NamedTuple, Optional, Tuple
+from typing import List, NamedTuple, Optional, Sequence, Tuple
 
 from jmassif.analysis.inherited import Inherited
-from jmassif.analysis.leaks import Growth, Keeper, Leak
+from jmassif.analysis.leaks import Growth, Keeper, Leak, callers
 from jmassif.analysis.lines import Imports
 from jmassif.analysis.oom import ALARM, NOTE, WARNING, Hint, Incident, Outcome
 from jmassif.analysis.summary import Report
@@ -178,6 +178,7 @@ class Finding(NamedTuple):
     bytes: int  # that acting on it returns; 0: it has no action
     text: str
     to_do: str = ""  # the end of the text
+    callers: Sequence[str] = ()  # of its line, the nearest first
 
 
 def _of_it(report: Report) -> str:
@@ -471,6 +472,17 @@ _LEAST_ARENAS = 0.25  # of the peak
 _FREE_IT = "Free it, or drop what refers to it, once it is no longer used."
 
 
+def callers_text(finding: Finding, width: int) -> str:
+    """ "called from main.py:12 (step) < main.py:30 (main)", with as many as fit; "" where none does."""
+    text = ""
+    for n in range(1, len(finding.callers) + 1):
+        longer = f"called from {' < '.join(finding.callers[:n])}"
+        if len(longer) + 4 * (n < len(finding.callers)) > width:
+            return f"{text} < …" if text else ""
+        text = longer
+    return text
+
+
 def findings(report: Report) -> List[Finding]:
     """Proof that all is well, else leaks; then at most three, those first that return most, and other programs last."""
     first, found = [], []
@@ -488,7 +500,8 @@ def findings(report: Report) -> List[Finding]:
         if _is_small(grown, report.peak.bytes):
             found.append(Finding("growth", 0, text))
         else:
-            first.append(Finding("growth", grown.grown, f"{text} {_FREE_IT}", _FREE_IT))
+            calls = callers(report.profile, report.names, grown.lines[0], grown.end)
+            first.append(Finding("growth", grown.grown, f"{text} {_FREE_IT}", _FREE_IT, calls))
     twice = held_twice_text(report)
     if twice and report.held_twice:
         found.append(Finding("held-twice", report.held_twice.bytes, twice))

@@ -16,7 +16,7 @@ from jmassif.render.layout import COMMAND, LABEL, PAGE, WARNING, WIDE, WORDS, Li
 from jmassif.render.layout import Section, bounded, heading, paragraph, wrapped
 from jmassif.render.lines import lines_section, trees, write_lines
 from jmassif.render.sources import sources_of
-from jmassif.render.summary import filtered, findings, other_moment, remarks, verdict
+from jmassif.render.summary import callers_text, filtered, findings, other_moment, remarks, verdict
 from jmassif.render.view import View
 from jmassif.units import printable
 
@@ -79,6 +79,8 @@ def first_screen(report: Report, view: View) -> Lines:
     lines += paragraph(filtered(report)) + paragraph(other_moment(report))
     for finding in findings(report):
         lines += [""] + paragraph(finding.text, WIDE - 4, indent="  ")
+        called = callers_text(finding, WIDE - 4)
+        lines += [f"  {called}"] if called else []
     sources = sources_of(report.profile, view.source)
     return lines + ladder_section(report) + lines_section(report, sources) + _more(report, view)
 
