@@ -12,7 +12,7 @@ from jmassif import api
 from jmassif.analysis.processes import Processes, adjustments, build_job_report, join, ledger_of
 from jmassif.analysis.oom import ALARM
 from jmassif.cli.main import main
-from jmassif.model.process_tree import FORKED, REPLACED, SPAWNED
+from jmassif.model.process_tree import FORKED, REPLACED, SPAWNED, newest_run
 from jmassif.render import job as job_report
 from jmassif.render.job import HAPPENED, Statement, statements, verdict
 from jmassif.render.view import View
@@ -410,6 +410,39 @@ def test_a_report_of_many_processes_is_two_screens_too(tmp_path: Path, capsys: "
     assert any(line.split()[:1] == ["5017"] for line in lines)
     assert main(["report", "--all", *names]) == 0
     assert sum("worker --number" in line for line in capsys.readouterr().out.splitlines()) >= 40
+
+
+def test_traces_of_earlier_runs_are_told_from_those_of_the_newest(
+    files: List[str], tmp_path: Path, capsys: "pytest.CaptureFixture[str]"
+) -> None:
+    assert main(["report", *files]) == 0
+    assert capsys.readouterr().err == ""
+    # Its start is a second later, and the other's, of the same shell, while it ran.
+    for pid, start in ((7, 1000), (8, 1100)):
+        later = trace_of(pid, start, ppid="99")
+        holds(later, 0, 1000)
+        files.append(str(ends(later, 200).save(tmp_path, f"later {pid}")))
+    assert main(["report", *files]) == 0
+    said = capsys.readouterr().err
+    alone = "; the newest alone: jmassif report " + " ".join(f"'{name}'" for name in files[2:])
+    assert said.startswith("jmassif report: 2 of these 4 traces are of earlier runs, unrelated to the newest")
+    assert said.endswith(f"{alone}\n") and said.count("\n") == 1
+    assert main(["report", *files[2:]]) == 0 and not capsys.readouterr().err
+
+
+def test_ranks_and_orphans_of_one_fork_are_one_run() -> None:
+    ranks = [trace_of(n, 5000 * n) for n in (0, 1)]
+    for number, rank in enumerate(ranks):
+        rank.manifest("env.RANK", str(number))
+        rank.manifest("env.WORLD_SIZE", "2")
+        ends(rank, 100)
+    orphans = [trace_of(n, forked_from="1", ppid="1") for n in (2, 3)]
+    for n, orphan in enumerate(orphans, 1):
+        holds(orphan, 5000 * n, 100, "fork")
+        ends(orphan, 5000 * n + 9)
+    for traces in (ranks, orphans):
+        members = joined(*traces).members
+        assert newest_run(members) == members
 
 
 def test_each_prints_every_process(files: List[str], capsys: "pytest.CaptureFixture[str]") -> None:

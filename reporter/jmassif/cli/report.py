@@ -4,7 +4,8 @@
 import argparse
 import sys
 from importlib import import_module
-from typing import Any, Iterable, List, NamedTuple, Optional, Tuple
+from shlex import quote
+from typing import Any, Iterable, List, NamedTuple, Optional, Sequence, Tuple
 
 from jmassif.analysis.aggregate import VALUES
 from jmassif.analysis.moments import SelectionError
@@ -14,7 +15,7 @@ from jmassif.cli.common import Parser, Problem
 from jmassif.cli.options import Suppressions, add_filters, add_overlay, add_suppressions, add_traces
 from jmassif.cli.options import filter_runs, non_empty, number, overlay_runs, shown_name, traces_of
 from jmassif.cli.terminal import is_terminal
-from jmassif.model.process_tree import twice
+from jmassif.model.process_tree import Process, newest_run, twice
 from jmassif.model.run import Profile
 from jmassif.reader.input import STDIN
 from jmassif.render.view import BY, FOLDS, FormatError, View
@@ -268,6 +269,20 @@ def _read(arguments: argparse.Namespace, names: List[str], known: Suppressions) 
     return runs
 
 
+_MOST_TYPED = 8  # files
+
+
+def _warn_of_earlier(members: Sequence[Process], format_: str) -> None:
+    """A sum of runs that have nothing to do with each other, as of jmassif.out.*, is of no use."""
+    newest = newest_run(members) if format_ in ("text", "html") else members
+    n = len(members) - len(newest)
+    if n:
+        names = " ".join(quote(process.name) for process in newest)
+        alone = f": {common.program} {names}" if len(newest) <= _MOST_TYPED else ""
+        of = f"{n} of these {len(members)} traces {'is' if n == 1 else 'are'} of earlier runs"
+        common.warn(f"{of}, unrelated to the newest, and in the sum all the same; the newest alone{alone}")
+
+
 def _write(arguments: argparse.Namespace, names: List[str], runs: List[Profile]) -> None:
     name_of = {id(run_): name for name, run_ in zip(names, runs)}
 
@@ -280,7 +295,9 @@ def _write(arguments: argparse.Namespace, names: List[str], runs: List[Profile])
 
         # Files may be called as their owner is.
         shown = [f"trace {number}" for number in range(1, len(names) + 1)] if arguments.anonymous else names
-        lines = write(join(list(zip(shown, runs))), view, arguments.each)
+        job = join(list(zip(shown, runs)))
+        _warn_of_earlier(job.members, "" if job.no_clock or arguments.anonymous else arguments.format)
+        lines = write(job, view, arguments.each)
     else:
         lines = write(runs[0], view(runs[0]))
     if arguments.format == "html":

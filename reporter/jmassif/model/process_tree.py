@@ -163,3 +163,22 @@ def tree(traces: Sequence[Tuple[str, Profile]]) -> Tuple[List[Process], str]:
         members.append(found[index]._replace(parent=at, relation=relation if depth else "", depth=depth))
         pending += children.get(index, [])[::-1]
     return _with_ranks(members), no_clock
+
+
+def newest_run(members: Sequence[Process]) -> List[Process]:
+    """The last of several runs in a row: trees of processes, of one machine, that ran at the same time; all of a distributed job."""
+    machines = {member.profile.manifest.get("host") for member in members}
+    if len(machines) > 1 or any(member.rank for member in members):
+        return list(members)
+    trees: List[List[Process]] = []
+    for member in members:
+        if member.depth == 0:
+            trees.append([])
+        trees[-1].append(member)
+    newest: List[Process] = []
+    end = 0
+    # A fork's offset is that of its parent, whether that has a trace here or not.
+    for tree_ in sorted(trees, key=lambda each: each[0].offset):
+        newest = (newest if tree_[0].offset <= end else []) + tree_
+        end = max([end, *(member.end for member in tree_)])
+    return newest
