@@ -329,8 +329,14 @@ def ending_with(n_left: int) -> Trace:
 @pytest.mark.parametrize(
     "n_left, said",
     [
-        (96, "Grows: b.py:7 (train) keeps what it allocates until 2.00 s: 1.00 MiB a step, 20.0 MiB; all but 96 B of it"),
-        (2 * MIB, "Leak: b.py:7 (train) keeps what it allocates: 1.00 MiB a step, 20.0 MiB at 2.00 s, 2.00 MiB of it left"),
+        (
+            96,
+            "Grows: b.py:7 (train) keeps what it allocates until 2.00 s: 1.00 MiB a step, 20.0 MiB; all but 96 B of it",
+        ),
+        (
+            2 * MIB,
+            "Leak: b.py:7 (train) keeps what it allocates: 1.00 MiB a step, 20.0 MiB at 2.00 s, 2.00 MiB of it left",
+        ),
     ],
 )
 def test_what_a_function_kept_until_it_returned_is_no_leak_but_is_named(n_left: int, said: str) -> None:

@@ -463,7 +463,8 @@ def _nothing(report: Report, is_all: bool) -> str:
     ended_well = (outcome.end, outcome.code) == ("exit", 0)
     how = {"exit": f"failed ({ending(outcome)})", "unknown": "was killed, or still runs"}
     failed = "" if ended_well else f"The program {how.get(outcome.end, f'was {ending(outcome)}')}. "
-    return f"{failed}{'Nothing stands out: ' + text if is_all and ended_well else text[:1].upper() + text[1:]}.{unknown}"
+    said = f"Nothing stands out: {text}" if is_all and ended_well else text[:1].upper() + text[1:]
+    return f"{failed}{said}.{unknown}"
 
 
 _BY_OBJECT = "Run it with PYTHONMALLOC=malloc to count each object for its own line; that is slower."
