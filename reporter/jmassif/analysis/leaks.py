@@ -515,7 +515,8 @@ def callers(profile: Profile, names: Names, leak: Leak, time: int) -> List[str]:
             outer = stack[stack.index(leak.frame) + 1 :]
             own = (each for each in outer if each in profile.python_frames and names.folding.internal(each).rank == OWN)
             held[tuple(map(names.frame, own))] += n_bytes
-    return list(max(sorted(held), key=lambda path: held[path], default=()))
+    most: Tuple[str, ...] = max(sorted(held), key=lambda path: held[path], default=())
+    return list(most)
 
 
 # ---- keepers -----------------------------------------------------------------------------------
