@@ -279,7 +279,7 @@ def _warn_of_earlier(members: Sequence[Process], format_: str) -> None:
     if n:
         names = " ".join(quote(process.name) for process in newest)
         alone = f": {common.program} {names}" if len(newest) <= _MOST_TYPED else ""
-        of = f"{n} of these {len(members)} traces {'is' if n == 1 else 'are'} of earlier runs"
+        of = f"{n} of these {len(members)} traces {'is of an earlier run' if n == 1 else 'are of earlier runs'}"
         common.warn(f"{of}, unrelated to the newest, and in the sum all the same; the newest alone{alone}")
 
 
