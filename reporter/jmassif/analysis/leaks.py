@@ -207,9 +207,9 @@ _LEAST_SAMPLES = 6
 # Smaller rises are not worth a reader's time: Python's own small tables have them.
 _LEAST_BYTES = 8 << 10
 _LEAST_SHARE = 0.0001  # of all that is held in the end
-_FREED = 10  # times what is left
 # This part of all that imports allocate: later imports, of a few small modules, are not waited for.
 _IMPORTED = 0.99
+_FREED = 10  # times what is left at the end
 
 
 class Leak(NamedTuple):
