@@ -30,6 +30,7 @@ from jmassif.analysis.leaks import (
     Growth,
     Keeper,
     LeakedPlace,
+    callers,
     NotCounted,
     find_growth,
     held_at_end,
@@ -249,6 +250,12 @@ class Report(Numbers):
         """Device memory at the last try of each incident, with its number, in the order of the trace."""
         tries = sorted((each.last.position, number) for number, each in enumerate(self.out_of_memory, 1))
         return zip([number for _, number in tries], layouts(self.profile, [position for position, _ in tries]))
+
+    @once
+    def growth_callers(self) -> List[str]:
+        """Of the line that grew most."""
+        grown = self.growth
+        return callers(self.profile, self.names, grown.lines[0], grown.end) if grown and grown.lines else []
 
     @once
     def cache_cause(self) -> Optional[CacheCause]:

@@ -10,7 +10,7 @@ import re
 from typing import List, NamedTuple, Optional, Sequence, Tuple
 
 from jmassif.analysis.inherited import Inherited
-from jmassif.analysis.leaks import Growth, Keeper, Leak, callers
+from jmassif.analysis.leaks import Growth, Keeper, Leak
 from jmassif.analysis.lines import Imports
 from jmassif.analysis.oom import ALARM, NOTE, WARNING, Hint, Incident, Outcome
 from jmassif.analysis.summary import Report
@@ -501,8 +501,7 @@ def findings(report: Report) -> List[Finding]:
         if _is_small(grown, report.peak.bytes):
             found.append(Finding("growth", 0, text))
         else:
-            calls = callers(report.profile, report.names, grown.lines[0], grown.end)
-            first.append(Finding("growth", grown.grown, f"{text} {_FREE_IT}", _FREE_IT, calls))
+            first.append(Finding("growth", grown.grown, f"{text} {_FREE_IT}", _FREE_IT, report.growth_callers))
     twice = held_twice_text(report)
     if twice and report.held_twice:
         found.append(Finding("held-twice", report.held_twice.bytes, twice))
