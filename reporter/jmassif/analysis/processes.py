@@ -109,7 +109,7 @@ class _Reading(NamedTuple):
         return self.share + self.unwritten - self.ledger
 
 
-def _points(process: Process, seen: Sequence[Tuple[int, Observed]], shares: Dict[int, int]) -> List[_Point]:
+def _points(process: Process, seen: "_Seen", shares: Dict[int, int]) -> List[_Point]:
     """Snapshots and peaks, with shares between the readings, and readings by others.
 
     Between two readings a share changes as the ledger does. Its other pages may change hands then, so the smaller sum of them at
@@ -142,6 +142,39 @@ def _points(process: Process, seen: Sequence[Tuple[int, Observed]], shares: Dict
         least = shares[time] if n >= len(seen) else 0
         points.append(_Point(time, at, max(least, _in_pages(at) + other - left), left))
     return sorted(points, key=lambda point: point.time)
+
+
+_Seen = List[Tuple[int, Observed]]  # by time
+
+
+def _less_of_parents(
+    members: Sequence[Process], seen: Sequence[_Seen], shares: Sequence[Dict[int, int]]
+) -> List[Dict[int, int]]:
+    """The shares, and of parents also what a reading of a child's own says of theirs.
+
+    What a forked child's share gains and its ledger does not are pages of its parent's: pages of a file, say, that it has read.
+    The parent's share is less by that, though nobody has read it then.
+    """
+    times = [[time for time, _ in each] for each in seen]
+
+    def in_pages(index: int, time: int) -> int:
+        last = bisect_right(times[index], time)
+        return _in_pages(seen[index][last - 1][1]) if last else 0
+
+    found = [dict(each) for each in shares]
+    for index, child in enumerate(members):
+        if child.parent is None or not child.shares or not shares[child.parent]:
+            continue
+        parent, of_parent, at_both = members[child.parent], shares[child.parent], None
+        for time in sorted(shares[index]):
+            inherited = shares[index][time] - in_pages(index, time)
+            before = [each for each in of_parent if each <= time]
+            if at_both is None or time in of_parent:
+                at_both = inherited
+            elif inherited > at_both and before and time <= parent.end:
+                grown = in_pages(child.parent, time) - in_pages(child.parent, max(before))
+                found[child.parent][time] = max(0, of_parent[max(before)] + grown - (inherited - at_both))
+    return found
 
 
 # ---- the job over time -----------------------------------------------------------------------
@@ -216,14 +249,14 @@ def _parts_over_time(members: Sequence[Process]) -> Iterator[Tuple[JobMoment, Di
 
     Between two moments of a process the smaller of its shares counts, so that the sum of moments of several is not too large.
     """
-    seen: List[List[Tuple[int, Observed]]] = [[] for _ in members]
+    seen: List[_Seen] = [[] for _ in members]
     events: List[Tuple[int, bool, int, Optional[_Point]]] = []  # time, whether after it, member; no point: it has ended
     for time, index, _, each in _observed(members):
         if each:
             seen[index].append((time, each))
         else:
             events.append((time, True, index, None))
-    for index, shares in enumerate(_readings(members)):
+    for index, shares in enumerate(_less_of_parents(members, seen, _readings(members))):
         points = _points(members[index], seen[index], shares)
         for point, after in zip(points, [*points[1:], None]):
             events.append((point.time, False, index, point))
