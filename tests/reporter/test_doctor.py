@@ -209,7 +209,7 @@ def test_jetpack_7_2_is_named_and_what_is_unverified_is_said(sim: Path, board: s
     assert found == (
         OK,
         f"NVIDIA Jetson AGX {board} Developer Kit, JetPack 7.2, L4T 39.2.0, CUDA 13.2.0-1, cuDNN 9.20.0-1,"
-        " TensorRT 10.16.0-1+cuda13.2; its drivers are decoded as those of 36 (nvgpu) and 38 (nvmap, openrm), unverified",
+        " TensorRT 10.16.0-1+cuda13.2; its driver calls are read as those of L4T 36 (nvgpu) and 38 (nvmap, openrm); not verified on a board",
         "",
     )
 

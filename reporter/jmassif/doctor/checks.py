@@ -200,7 +200,7 @@ def check_board(machine: Machine) -> Optional[Verdict]:
     if unknown:
         return Verdict(LOST, f"{text}: device memory of {', '.join(unknown)} may be missed")
     if found and int(found[1]) in _UNVERIFIED:
-        text += f"; its drivers are decoded as those of {_UNVERIFIED[int(found[1])]}, unverified"
+        text += f"; its driver calls are read as those of L4T {_UNVERIFIED[int(found[1])]}; not verified on a board"
     return Verdict(OK, text) if text else None
 
 
