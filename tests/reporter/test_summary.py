@@ -125,6 +125,7 @@ def test_a_program_that_went_on_without_the_memory_is_no_alarm() -> None:
     remark = remarks(report)[0]
     assert report.failure is None and report.moment.is_peak is False and report.moment.name != "the failure"
     assert remark.severity == "warning" and remark.text.endswith("The program went on.")
+    assert remark.text.startswith("cudaMalloc of 300 MiB")
 
 
 def test_what_succeeded_at_a_further_try_is_only_mentioned() -> None:

@@ -118,12 +118,12 @@ def remarks(report: Report) -> List[Remark]:
     found: List[Remark] = []
 
     def remark(severity: str, text: str) -> None:
-        found.append(Remark(severity, text[:1].upper() + text[1:]))
+        found.append(Remark(severity, text))
 
     if report.failure is not None:
         if outcome.n_failed > 1:
             is_last = all(each.is_resolved for each in report.out_of_memory[outcome.failed or 0 :])
-            remark(NOTE, f"{'the last' if is_last else 'one'} of {outcome.n_failed} requests that failed.")
+            remark(NOTE, f"{'The last' if is_last else 'One'} of {outcome.n_failed} requests that failed.")
     elif outcome.severity == ALARM and outcome.short_at is not None:
         left = f" and had {size(outcome.available)} available at the end" if outcome.available is not None else ""
         short = moment(outcome.short_at, unit)
@@ -137,7 +137,9 @@ def remarks(report: Report) -> List[Remark]:
     if outcome.failed and report.failure is None:
         incident = report.out_of_memory[outcome.failed - 1]
         when = moment(incident.last.time, unit)
-        remark(WARNING, f"{request(incident)} failed at {when}: it {missing(incident)}. The program went on.")
+        what = request(incident)
+        what = what if incident.last.error else what[:1].upper() + what[1:]  # a function keeps its name
+        remark(WARNING, f"{what} failed at {when}: it {missing(incident)}. The program went on.")
     elif outcome.n_recovered and not outcome.failed:
         n = count(outcome.n_recovered, "allocation")
         remark(NOTE, f"{n} failed for lack of memory and succeeded when retried.")
