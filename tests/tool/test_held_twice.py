@@ -393,7 +393,7 @@ def test_the_report_says_it_with_both_lines_and_a_budget_measures_it(sim: Path, 
     assert text.startswith(
         "7.47 MiB is held twice at the device peak, 2.86 MiB of it in host memory mapped by load.py:"
     )
-    assert "unchanged in all samples. Dropping the first copy before load.py:" in text
+    assert "unchanged in all samples. Dropping the host copy before load.py:" in text
     verdict, over = judge(
         [Budget("peak-device.held-twice", f"{twice}B"), Budget("peak-device.held-twice", f"{twice - 1}B")],
         profile,

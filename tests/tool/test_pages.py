@@ -681,4 +681,4 @@ def test_pages_that_a_private_mapping_has_copied_are_no_pages_of_the_file(tmp_pa
     assert rows(read) == {("file", "model"): 24 * MIB}
     assert rows(written) == {("file", "model"): resident - anonymous, ("anon", "model"): anonymous}
     said = " ".join(print_report(recording.trace).stdout.split())
-    assert "A private mapping of weights.safetensors was copied by writing or pinning: 8.00 MiB." in said
+    assert "8.00 MiB of weights.safetensors are private copies, made by writing to its mapping or pinning it." in said

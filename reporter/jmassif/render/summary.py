@@ -350,10 +350,10 @@ _LEAST_COPIED = 0.05
 
 def _copied_text(files: List[Tuple[str, int]]) -> str:
     (path, n_bytes), others = files[0], sum(n_bytes for _, n_bytes in files[1:])
-    more = f", and {size(others)} of other files" if others else ""
+    more = f", and {size(others)} of other files," if others else ""
     return (
-        f"A private mapping of {printable(os.path.basename(path))} was copied by writing or pinning: {size(n_bytes)}{more}. "
-        "The kernel cannot drop these pages, as it can the file's; map the file read-only, or do not pin it."
+        f"{size(n_bytes)} of {printable(os.path.basename(path))}{more} are private copies, made by writing to its mapping or"
+        " pinning it. The kernel cannot drop these pages, as it can the file's; map the file read-only, or do not pin it."
     )
 
 
@@ -416,7 +416,7 @@ def held_twice_text(report: Report) -> str:
     before = f" before {twice.before}" if twice.before else ""
     return (
         f"{size(twice.bytes)} is held twice at {report.moment.name}{most} in {memory}, copied to the GPU by {first.copied},"
-        f" both alive for {alive}, and unchanged in all samples. Dropping the first copy{before} leaves"
+        f" both alive for {alive}, and unchanged in all samples. Dropping the host copy{before} leaves"
         f" {size(whole - twice.bytes)} of {size(whole)}."
     )
 
