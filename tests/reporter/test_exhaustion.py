@@ -13,7 +13,7 @@ from jmassif.analysis.summary import build_report, moment_of
 from jmassif.attribution.names import Names
 from jmassif.cli.report import writer
 from jmassif.reader.tokens import TraceError
-from jmassif.render.failures import out_of_memory, reason
+from jmassif.render.failures import arithmetic, out_of_memory, reason
 from jmassif.render.summary import action, findings
 from jmassif.render.view import View
 from jmassif.units import size
@@ -232,6 +232,26 @@ def test_nvmaps_limit_counts_where_the_release_has_it_and_the_request_is_beyond(
         assert reason(incident, False) == f"{said} {size(asked)} were requested."
 
 
+@pytest.mark.parametrize("asked, others, hints", [(2600, 10, ["smaller-cma"]), (2880, 10, []), (2880, 700, ["stop-others"])])
+def test_beyond_nvmaps_limit_the_rows_add_up_and_what_helps_is_named(asked: int, others: int, hints: List[str]) -> None:
+    """On a release that grants 15/16: without CMA 2701 of the 2881 MiB that are available."""
+    cached, free = 1000, 1881
+    run = Run(l4t="35.4.1", board="Orin").holds(3, (4096 - cached - free - others) * MIB)
+    run.trace.lines += [f"y 1 mem-total {BOARD}", f"y 1 mem-available {2881 * MIB}", f"y 1 cma-free {512 * MIB}"]
+    run.trace.lines += [f"y 1 mem-free {free * MIB}", f"y 1 cached {cached * MIB}"]
+    run.fails(asked * MIB, **on_board(free * MIB))
+    incident = run.only()
+    rows = {label: n_bytes for label, n_bytes, _ in arithmetic(incident.situation)}
+    assert (incident.verdict, rows["NvMap grants at most"]) == ("limit", 2369 * MIB * 15 // 16)
+    assert rows["free on the device"] == free * MIB
+    assert BOARD == sum(rows[row] for row in ("free on the device", "page cache", "this program", "everything else"))
+    assert [hint.action for hint in incident.hints] == hints
+    if "smaller-cma" in hints:
+        assert action(incident.hints[0], False, incident) == (
+            "A smaller cma= in /boot/extlinux/extlinux.conf gives NvMap up to 480 MiB more; 379 MiB was missing."
+        )
+
+
 @pytest.mark.parametrize("free, counted", [(1000, 900), (1500, 500), (2000, 0)])
 def test_cached_files_count_as_far_as_the_driver_does_not_call_them_free(free: int, counted: int) -> None:
     run = Run().holds(3, 500 * MIB)
@@ -242,6 +262,27 @@ def test_cached_files_count_as_far_as_the_driver_does_not_call_them_free(free: i
     situation = run.only().situation
     assert situation.page_cache == counted * MIB
     assert situation.others == BOARD - free * MIB - 500 * MIB - counted * MIB
+
+
+def test_cached_files_that_would_have_been_enough_are_the_cause_and_have_an_action() -> None:
+    run = Run().holds(3, 500 * MIB)
+    run.trace.lines += [f"y 1 mem-total {BOARD}", f"y 1 mem-available {3000 * MIB}", f"y 1 mem-free {1000 * MIB}"]
+    run.trace.lines += [f"y 1 cached {2000 * MIB}"]
+    run.fails(2500 * MIB, **on_board(1000 * MIB))
+    incident = run.only()
+    assert (incident.verdict, incident.situation.missing) == ("page cache", 1500 * MIB)
+    said = (
+        "Try sync; echo 3 | sudo tee /proc/sys/vm/drop_caches: 1.46 GiB was missing, and cuMemGetInfo counts 1.95 GiB of"
+        " cached files as in use."
+    )
+    assert action(incident.hints[0], False, incident) == said
+    # A program that goes on has no first screen about the failure: its section has the action, in a short report too.
+    run.trace.lines.append("Z 3 exit 0")
+    profile = run.trace.load()
+    names = Names(profile)
+    report = build_report(profile, moment_of(profile, names, None), names)
+    text = " ".join("\n".join(map(str, out_of_memory(report, View(None, 1, "stack", 70, is_brief=True)))).split())
+    assert report.failure is None and said in text and ": page cache -" in text
 
 
 # ---- tries -----------------------------------------------------------------------------------
@@ -335,17 +376,45 @@ def test_what_is_set_already_or_too_new_is_not_proposed(manifest: Dict[str, str]
         ("2.10.0a0+git", "PYTORCH_ALLOC_CONF"),
     ],
 )
-@pytest.mark.parametrize("memory, advice", [("unified", ". Try "), ("discrete", "; ")])
+@pytest.mark.parametrize("memory, begin, can", [("unified", "Try ", ": it can"), ("discrete", "", " can")])
 def test_advice_names_the_variable_of_the_release_and_is_a_trial_on_a_board(
-    pytorch: str, variable: str, memory: str, advice: str
+    pytorch: str, variable: str, memory: str, begin: str, can: str
 ) -> None:
     run = fragmented(pytorch=pytorch, memory=memory)
     run.fails(300 * MIB, **on_board(0))
     incident = run.only()
     pages, split = (action(hint, True, incident) for hint in incident.hints)
-    assert f"whole pages{advice}{variable}=expandable_segments:True" in pages
-    assert ("cuMemCreate fails" in pages) == (memory == "unified")
+    said = f"{begin}{variable}=expandable_segments:True{can} return 320 MiB, the whole pages in the holes."
+    assert pages.startswith(said)
+    assert ("cuMemCreate then fails" in pages) == (memory == "unified")
     assert split.startswith(f"{variable}=max_split_size_mb:64")
+
+
+def test_advice_says_which_release_it_needs_where_the_programs_is_unknown() -> None:
+    run = fragmented(pytorch="")
+    run.fails(300 * MIB, **on_board(0))
+    assert "expandable_segments:True (PyTorch 2.1 and later): it can" in action(run.only().hints[0], True, run.only())
+
+
+@pytest.mark.parametrize(
+    "settings, asked, value",
+    [
+        ("expandable_segments:True", "max-split-size", "expandable_segments:True,max_split_size_mb:64"),
+        ("max_split_size_mb:512", "expandable-segments", "max_split_size_mb:512,expandable_segments:True"),
+        ("expandable_segments:False", "expandable-segments", "expandable_segments:True"),
+        (
+            "roundup_power2_divisions:[256:1,>:8], expandable_segments:False",
+            "max-split-size",
+            "roundup_power2_divisions:[256:1,>:8],expandable_segments:False,max_split_size_mb:64",
+        ),
+    ],
+)
+def test_advice_keeps_what_the_variable_had(settings: str, asked: str, value: str) -> None:
+    run = fragmented(pytorch="2.10.0")
+    run.trace.manifest("env.PYTORCH_ALLOC_CONF", settings)
+    run.fails(300 * MIB, **on_board(0))
+    (hint,) = [hint for hint in run.only().hints if hint.action == asked]
+    assert f"PYTORCH_ALLOC_CONF={value}:" in action(hint, True, run.only())
 
 
 def test_pages_that_are_not_whole_do_not_count() -> None:

@@ -24,6 +24,7 @@ MIB = 1 << 20
 # Verdicts.
 CACHE_BOUND = "cache"  # free memory in a cache could be given back
 FRAGMENTATION = "fragmentation"  # enough was free, in pieces of which none was large enough
+PAGE_CACHE = "page cache"  # as much was in cached files, which the driver counted as in use
 OTHERS = "others"  # other programs hold more than this one
 FULL = "full"
 TOO_LARGE = "too large"  # for any run on this machine
@@ -45,12 +46,14 @@ class Hint(NamedTuple):
     """An action that the trace proves, and the bytes that it returns."""
 
     # empty-cache, expandable-segments, max-split-size, trim-pools, smaller-workspace, lazy-loading, smaller-batch,
-    # drop-page-cache, stop-others, raise-limit (to `setting` bytes at least)
+    # drop-page-cache, smaller-cma, stop-others, raise-limit (to `setting` bytes at least)
     action: str
     bytes: int
     line: str = ""  # to act at or before; safe to show
     setting: int = 0  # bytes of max_split_size; of a smaller batch per mille of the one that failed
     variable: str = ""  # of the environment, for the setting
+    value: str = ""  # of the variable: the setting, and those that it had
+    needs: str = ""  # release from which the setting is known, where the program's is not on record
     is_trial: bool = False  # it may fail on this machine
     # Least bytes in use at some time before the line first allocated: the peak is no lower. 0: unknown.
     held_before: int = 0
@@ -61,7 +64,8 @@ class Situation(NamedTuple):
 
     side: str  # memory space of the request
     asked: Optional[int]
-    free: Optional[int]  # of the device, as the driver reported; of the machine, for host memory
+    free: Optional[int]  # of the device, as the driver reported, or `granted`; of the machine, for host memory
+    reported: Optional[int]  # as `free`, whatever NvMap grants
     gathered: int  # of the request: allocated already, in chunks
     total: Optional[int]
     reserved: int  # by segments on the device
@@ -76,6 +80,7 @@ class Situation(NamedTuple):
     granted: Optional[int]  # by NvMap to one request, where that is less than the request
     available: Optional[int]  # of the machine
     cma_free: int  # of that, kept from NvMap
+    cma_grants: int  # NvMap would grant so much more without CMA
     page_cache: int  # that the driver counted as in use
     by_owner: Dict[str, int]  # all of this program
     scaling: int  # bytes of tensors that scale with the input, by their roles
@@ -185,9 +190,10 @@ def _situation(run: Profile, event: Exhaustion, layout: Layout, held: _Held) -> 
         by_owner[owner] = by_owner.get(owner, 0) + usage.bytes
     gathered = max(0, figures.get("vmm-created", 0) - figures.get("vmm-mapped", 0)) if kind == "vmm" else 0
     asked = max(event.bytes + gathered, figures.get("framework-request", 0)) or None
-    granted = None
+    granted = without_cma = None
     if is_shared and event.error and kind != "vmm":
         granted = _granted(run, max(0, figure("mem-available") - figure("cma-free")))
+        without_cma = _granted(run, figure("mem-available"))
     if granted is not None and asked is not None and granted < asked:
         free = granted
     else:
@@ -196,6 +202,7 @@ def _situation(run: Profile, event: Exhaustion, layout: Layout, held: _Held) -> 
         side=side,
         asked=asked,
         free=free,
+        reported=available,
         gathered=gathered,
         total=total,
         reserved=pieces.reserved,
@@ -210,6 +217,7 @@ def _situation(run: Profile, event: Exhaustion, layout: Layout, held: _Held) -> 
         granted=granted,
         available=figure("mem-available") or None,
         cma_free=figure("cma-free"),
+        cma_grants=(without_cma or 0) - (granted or 0),
         page_cache=page_cache,
         by_owner=by_owner,
         scaling=sum(usage.bytes for (_, scales), usage in held.items() if scales),
@@ -220,6 +228,8 @@ def _situation(run: Profile, event: Exhaustion, layout: Layout, held: _Held) -> 
 
 
 def _full_or_others(s: Situation) -> str:
+    if s.granted is None and s.missing and s.page_cache >= s.missing:
+        return PAGE_CACHE
     return OTHERS if s.others is not None and s.own is not None and s.others > s.own else FULL
 
 
@@ -275,8 +285,15 @@ def allocator_config(run: Profile) -> Tuple[str, str]:
     new, old = (run.manifest.get(f"env.{name}", "") for name in (_VARIABLE, _OLD_VARIABLE))
     version = run.manifest.get("pytorch", "")
     if not version:
-        return _VARIABLE if new else _OLD_VARIABLE, f"{new},{old}"
+        return _VARIABLE if new else _OLD_VARIABLE, ",".join(filter(None, (new, old)))
     return (_VARIABLE, new or old) if at_least(version, 2, 10) else (_OLD_VARIABLE, old)
+
+
+def _with_setting(settings: str, setting: str) -> str:
+    """A variable's whole value: to set it drops the settings that it had."""
+    parts = re.split(r",(?![^\[]*\])", settings.replace(" ", ""))  # a value may be a list, in brackets
+    key = setting.partition(":")[0]
+    return ",".join([part for part in parts if part and part.partition(":")[0] != key] + [setting])
 
 
 def expand_segments(run: Profile, pages: int) -> List[Hint]:
@@ -286,7 +303,9 @@ def expand_segments(run: Profile, pages: int) -> List[Hint]:
     is_missing = run.manifest.get("cuda-vmm") == "no" or (version and not at_least(version, 2, 1))
     if is_missing or "expandable_segments:True" in settings:
         return []
-    return [Hint("expandable-segments", pages, variable=variable, is_trial=not run.is_discrete)]
+    value = _with_setting(settings, "expandable_segments:True")
+    needs = "" if version else "PyTorch 2.1"
+    return [Hint("expandable-segments", pages, "", 0, variable, value, needs, is_trial=not run.is_discrete)]
 
 
 def whole_pages(layout: Layout) -> int:
@@ -333,12 +352,17 @@ def _hints(run: Profile, account: int, s: Situation, layout: Layout, verdict: st
         variable, settings = allocator_config(run)
         split = _split_that_helps(layout, needed) if "max_split_size_mb" not in settings else None
         if split:
-            hints.append(Hint("max-split-size", needed, setting=split, variable=variable))
+            value = _with_setting(settings, f"max_split_size_mb:{split // MIB}")
+            hints.append(Hint("max-split-size", needed, setting=split, variable=variable, value=value))
     if verdict == CACHE_BOUND and s.returnable and is_pytorch(run):
         hints.append(Hint("empty-cache", s.returnable))
     if verdict == LIMIT and s.side == "host" and s.limit:
         hints.append(Hint("raise-limit", s.asked, setting=s.limit + s.asked))
-    if verdict in (REFUSED, TOO_LARGE, LIMIT, UNKNOWN):
+    missing = s.missing or 0
+    is_nvmaps = verdict == LIMIT and s.granted is not None
+    if is_nvmaps and s.cma_grants >= missing:
+        hints.append(Hint("smaller-cma", s.cma_grants))
+    if verdict in (REFUSED, TOO_LARGE, UNKNOWN) or (verdict == LIMIT and not is_nvmaps):
         return hints
     if verdict == CACHE_BOUND and s.pool_unused >= needed:
         hints.append(Hint("trim-pools", s.pool_unused))
@@ -349,8 +373,7 @@ def _hints(run: Profile, account: int, s: Situation, layout: Layout, verdict: st
         hints.append(Hint("smaller-workspace", s.asked))
     if needed and module >= needed and lazy_loading_is_off(run):
         hints.append(Hint("lazy-loading", module))
-    missing = s.missing or 0
-    if verdict in (OTHERS, FULL) and missing:
+    if missing and (is_nvmaps or verdict in (PAGE_CACHE, OTHERS, FULL)):
         # By so much tensors that scale with the input, and the failed request, had to be smaller.
         scaling = s.scaling + s.asked - s.gathered
         if s.side == "device" and s.scaling and missing < scaling:

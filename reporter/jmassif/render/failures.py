@@ -40,7 +40,7 @@ def _full(s: Situation, is_discrete: bool) -> str:
     outside = (
         "other programs and the driver" if is_of_gpu else "other programs, the system, the driver and the profiler"
     )
-    free = f"{size(s.free or 0)} was free"
+    free = f"{size(s.free or 0)} was free" if s.granted is None else f"The driver reported {size(s.reported or 0)} free"
     if s.gathered:
         free = f"{size(s.gathered)} was allocated in chunks; then {free}"
     if s.cached + s.pool_unused:
@@ -105,7 +105,9 @@ def arithmetic(s: Situation) -> List[Tuple[str, int, str]]:
     """The figures behind a verdict: label, indented as a part of the one above, bytes, and a remark."""
     where = "on the device" if s.side == "device" else "in memory and swap"
     of_total = f"of {size(s.total)}" if s.total else ""
-    rows: List[Tuple[str, Optional[int], str]] = [("requested", s.asked, ""), (f"free {where}", s.free, of_total)]
+    rows: List[Tuple[str, Optional[int], str]] = [("requested", s.asked, ""), (f"free {where}", s.reported, of_total)]
+    if s.granted is not None:
+        rows.insert(1, ("NvMap grants at most", s.granted, ""))
     if s.reserved:
         rows.append(("reserved in segments", s.reserved, ""))
         rows.append(("  free in them", s.cached, f"in {count(s.holes, 'hole')}" if s.holes else ""))
@@ -176,7 +178,7 @@ def _section(report: Report, view: View, number: int, incident: Incident) -> Lin
     if held and last.snapshot is not None:
         more = f" (all of it: --snapshot={profile.snapshots[last.snapshot].id})"
         lines += [""] + paragraph(f"Largest owners: {held}{', …' if len(owners) > _OWNERS_SHOWN else ''}{more}.")
-    if incident.hints and not view.is_brief:  # the first screen of a short report has them
+    if incident.hints and not (view.is_brief and incident is report.failure):  # the first screen has these
         lines += ["", "Actions that these figures prove:"]
         for hint in incident.hints:
             text = action(hint, report.run.is_pytorch, incident)

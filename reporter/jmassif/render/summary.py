@@ -226,13 +226,16 @@ def action(hint: Hint, is_pytorch: bool, failure: Optional[Incident] = None, pea
     emptied = f"returns {n_bytes} of cache, in empty segments" if failure else _emptied(hint, peak)
     emptying = "torch.cuda.empty_cache()" if is_pytorch else "Emptying the cache"
     before = f" before {hint.line}" if hint.line else ""
-    trial = "; on some boards cuMemCreate fails although memory is free, on others it" if hint.is_trial else ""
-    lacking = f", {size(failure.situation.missing)} was missing" if failure and failure.situation.missing else ""
+    value = f"{hint.variable}={printable(hint.value)}" + (f" ({hint.needs} and later)" if hint.needs else "")
+    pages = f"{n_bytes}, the whole pages in the holes."
+    if hint.is_trial:
+        pages += " On some boards cuMemCreate then fails although memory is free; unset it there."
+    missed = f"{size(failure.situation.missing)} was missing" if failure and failure.situation.missing else ""
+    lacking, lacked = (f"; {missed}", f"{missed}, and ") if missed else ("", "")
     return {
         "empty-cache": f"{emptying}{before} {emptied}.",
-        "expandable-segments": f"{n_bytes} of the holes are whole pages{'. Try' if hint.is_trial else ';'}"
-        f" {hint.variable}=expandable_segments:True (PyTorch 2.1 and later){trial} can return them.",
-        "max-split-size": f"{hint.variable}=max_split_size_mb:{mib}: keeps blocks up to {mib} MiB out of the large"
+        "expandable-segments": f"Try {value}: it can return {pages}" if hint.is_trial else f"{value} can return {pages}",
+        "max-split-size": f"{value}: keeps blocks up to {mib} MiB out of the large"
         " segments, which then can be returned.",
         "trim-pools": f"cudaMemPoolTrimTo, or a lower release threshold: pools hold {n_bytes} unused.",
         "smaller-workspace": "A smaller workspace (CUBLAS_WORKSPACE_CONFIG, torch.backends.cudnn.benchmark): workspaces hold"
@@ -240,8 +243,9 @@ def action(hint: Hint, is_pytorch: bool, failure: Optional[Incident] = None, pea
         "lazy-loading": f"CUDA_MODULE_LOADING=LAZY: kernel code holds {n_bytes}, and most of it is seldom used.",
         "smaller-batch": f"With at most {hint.setting / 10:.0f} % of the batch this request would have fit: {n_bytes} was"
         " missing, and inputs and activations scale with it. Later requests may need more.",
-        "drop-page-cache": f"Try sync; echo 3 | sudo tee /proc/sys/vm/drop_caches: {n_bytes} of files is cached, which"
-        f" cuMemGetInfo counts as in use{lacking}.",
+        "drop-page-cache": f"Try sync; echo 3 | sudo tee /proc/sys/vm/drop_caches: {lacked}cuMemGetInfo counts {n_bytes} of"
+        " cached files as in use.",
+        "smaller-cma": f"A smaller cma= in /boot/extlinux/extlinux.conf gives NvMap up to {n_bytes} more{lacking}.",
         "stop-others": f"Stop other programs: with the system they hold {n_bytes}{lacking}.",
         "raise-limit": f"Raise the limit of the address space, ulimit -v, by {n_bytes} for this request, or hold less.",
     }[hint.action]
