@@ -92,6 +92,21 @@ def test_a_buffer_that_was_made_anew_a_few_times_is_no_leak(times: int, is_told:
     assert found(trace) == (["b.py:8 (<module>)"] if is_told else [])
 
 
+@pytest.mark.parametrize("owner, n_calls, is_told", [("context", 2, False), ("context", 20, True), ("app", 2, True)])
+def test_what_the_runtime_takes_in_one_call_is_made_once(owner: str, n_calls: int, is_told: bool) -> None:
+    """A context's heap comes in many snapshots, up to the end of a short run; a handle that each call leaks rises as often."""
+    trace = run(_7=[0] * 20)
+    trace.group("runtime", "context")
+    taken = trace.account("heap", owner, ["take (libcuda.so.1)", "main (a.c:8)"])
+    for step in range(20):
+        trace.snapshot(50 + step, "time", {taken: (step * MIB, step)})
+    length = 20 // n_calls
+    name = trace.string("cuInit")
+    for call in range(n_calls):
+        trace.lines.append(f"x {call + 1} 0 1 {50 + call * length} {49 + (call + 1) * length} 1 {name} heap 1000 1")
+    assert found(trace) == (["take (libcuda.so.1), from main (a.c:8)"] if is_told else [])
+
+
 def test_what_grows_most_comes_first() -> None:
     leaks = run(_1=list(range(20)), _2=[n * 5 for n in range(20)], _3=[9] * 20, _4=[n // 2 for n in range(20)])
     assert found(leaks) == ["b.py:2 (<module>)", "b.py:1 (<module>)", "b.py:4 (<module>)"]

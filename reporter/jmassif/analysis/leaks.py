@@ -14,7 +14,8 @@ at least a third of the run after its imports,
 - it rises from beginning to end, without a pause of three tenths of that time; a list made once, a warm-up, a cache that is
   full rise and then stay;
 - in its last third it rises by no less than a fraction of what it rose by in the first, or it is a cache filling up;
-- a few rises are not nearly all of it: a buffer that was made anew a few times, larger each time, is none;
+- a few rises are not nearly all of it: a buffer that was made anew a few times, larger each time, is none, nor is what the
+  runtime and libraries took in one call of theirs, as for a context: that is one rise;
 - if it rises a few times only, the counts of allocated bytes prove that memory of earlier steps is still alive. They do not for
   inputs that are larger in each step: all that a line holds then it allocated in the last step. Below a hundredth of all memory it
   may be a cache all the same, so that it leaks is not known then.
@@ -24,7 +25,7 @@ The run is measured in iterations (regions or marks of one name) where the progr
 
 import re
 from array import array
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from functools import lru_cache
 from itertools import accumulate, compress
@@ -45,6 +46,7 @@ from jmassif.units import printable
 
 NOT_FREED = ("file", "stack")  # kinds of pages
 _ON_PURPOSE = ("cached", "runtime")  # groups
+_OF_CALLS = ("runtime", "libraries")
 _IMPORT_SYSTEM = "<frozen importlib._bootstrap>"
 
 
@@ -380,6 +382,18 @@ def _samples(profile: Profile, first: int, end: int, repeated: Optional[Iteratio
     return samples, [repeated.at(times[sample]) for sample in samples]
 
 
+def _ends_of_calls(profile: Profile, samples: Sequence[int]) -> List[int]:
+    """For each sample the last one that a recorded call of the runtime's lasted until, so that its rises count as one."""
+    times = [profile.snapshots[sample].time for sample in samples]
+    ends = list(range(len(samples) + 1))
+    for scope in profile.scopes:
+        # What came in the call shows in the first sample after it at the latest.
+        begin, end = bisect_left(times, scope.begin), min(bisect_left(times, scope.end), len(times) - 1)
+        for sample in range(begin, end + 1):
+            ends[sample] = max(ends[sample], end)
+    return ends
+
+
 def _of_accounts(profile: Profile, is_import: bytearray) -> bytearray:
     """1 for each account that may leak."""
     known = profile.suppressed or bytearray(len(profile.accounts))
@@ -440,9 +454,11 @@ def _find_growth(profile: Profile, names: Names) -> Growth:
     proven: Dict[_Line, List[int]] = defaultdict(lambda: [0] * (len(samples) + 1))
     accounts_of: Dict[_Line, Set[int]] = defaultdict(set)
     line_of = lru_cache(maxsize=None)(lambda account: _line(profile, names, account))
+    ends = _ends_of_calls(profile, samples)
     for account, sample, n_bytes, n_proven in rises_of(profile, samples, end, live, _of_accounts(profile, is_import)):
+        line = line_of(account)
+        sample = ends[sample] if sample and profile.group_of.get(line.owner) in _OF_CALLS else sample
         if sample:
-            line = line_of(account)
             sums[line][sample] += n_bytes
             proven[line][sample] += n_proven
             accounts_of[line].add(account)
