@@ -48,11 +48,16 @@ install_packages() { # PACKAGE...
 # Builds jmassif inside and installs it; then runs the command there, in a copy of the sources, because ./configure and what
 # Automake writes belong to the machine that made them.
 build_inside() { # COMMAND...
+    local built="$root/opt/jmassif" sources
+    local tree=(tar -C "$top" --exclude=./build --exclude=./.git --exclude=Makefile.in --exclude=./configure
+        --exclude=./aclocal.m4 --exclude=./autom4te.cache --exclude=./build-aux --exclude='*.h.in' --exclude=__pycache__ -cf -)
     say "building jmassif and the simulation inside"
-    mkdir -p "$root/opt/jmassif"
-    tar -C "$top" --exclude=./build --exclude=./.git --exclude=Makefile.in --exclude=./configure --exclude=./aclocal.m4 \
-        --exclude='./autom4te.cache' --exclude=./build-aux --exclude='*.h.in' --exclude=__pycache__ -cf - . |
-        tar -C "$root/opt/jmassif" -xf -
+    # Make goes by times: objects of another checkout can be newer than a header that differs.
+    sources=$("${tree[@]}" --sort=name --mtime=@0 --owner=0 --group=0 ./configure.ac ./jmassif ./tests/sim | sha256sum)
+    [ "$(cat "$built/.sources" 2>/dev/null)" = "$sources" ] || rm -rf "$built"
+    mkdir -p "$built"
+    echo "$sources" >"$built/.sources"
+    "${tree[@]}" . | tar -C "$built" -xf -
     # shellcheck disable=SC2016 # the dollars are the inner shell's
     in_root bash -euc '
         cd /opt/jmassif
