@@ -42,6 +42,28 @@ def mapping_run() -> Trace:
     return trace
 
 
+def copying_run() -> Trace:
+    """Of a file that is mapped privately, 24 MiB, 8 are copied; another process has the rest, too."""
+    trace = Trace(command="copying", time_unit="ms", **{"option.pages": "yes"})
+    file = trace.account("file", "model", ["mapped-data (/a/w.safetensors)", "main (a.c:1)"])
+    copies = trace.account("anon", "model", ["mapped-data (/a/w.safetensors)", "main (a.c:1)"])
+    trace.snapshot(10, "time", {file: (24 * MIB, 1)})
+    pages(trace, file, 24 * MIB, 12 * MIB)
+    trace.snapshot(20, "time", {file: (16 * MIB, 1), copies: (8 * MIB, 1)})
+    pages(trace, file, 24 * MIB, 16 * MIB)
+    return trace
+
+
+def test_the_share_of_copied_pages_goes_with_them() -> None:
+    profile = copying_run().load()
+    assert told(profile) == [model(profile, when) for when in ("1", "2")]
+    assert told(profile)[0] == {("w.safetensors", "file"): (24 * MIB, 24 * MIB, 12 * MIB, 0)}
+    assert told(profile)[1] == {
+        ("w.safetensors", "file"): (16 * MIB, 24 * MIB, 8 * MIB, 0),
+        ("w.safetensors", "anon"): (8 * MIB, 8 * MIB, 8 * MIB, 0),
+    }
+
+
 def model(profile: Profile, when: str) -> Named:
     rows = mappings(profile, Names(profile), select(profile, when))
     return {(row.name, row.kind): (row.resident, *row.pages) for row in rows if row.resident or row.pages.virtual}

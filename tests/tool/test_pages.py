@@ -680,5 +680,9 @@ def test_pages_that_a_private_mapping_has_copied_are_no_pages_of_the_file(tmp_pa
 
     assert rows(read) == {("file", "model"): 24 * MIB}
     assert rows(written) == {("file", "model"): resident - anonymous, ("anon", "model"): anonymous}
+    last = mappings(profile, Names(profile), select(profile, str(profile.snapshots[written].id)))
+    held = {row.kind: row for row in last if row.name == "weights.safetensors"}
+    assert (held["file"].resident, held["anon"].resident) == (resident - anonymous, anonymous)
+    assert (held["file"].pages.shared, held["anon"].pages.shared) == (resident - anonymous, anonymous)
     said = " ".join(print_report(recording.trace).stdout.split())
     assert "8.00 MiB of weights.safetensors are private copies, made by writing to its mapping or pinning it." in said

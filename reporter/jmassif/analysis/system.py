@@ -224,10 +224,22 @@ def _pages_at(profile: Profile, moment: Moment) -> Dict[int, Pages]:
     return profile.pages(min(later, len(profile.snapshots) - 1) if moment.snapshot is None else moment.snapshot)
 
 
+_SHARED_MEMORY = ("/dev/", "/memfd:", "/SYSV")  # anonymous although it has a name
+
+
+def copied_file(profile: Profile, account: int) -> str:
+    """Path of the file of data whose pages, copied by a private mapping, the account holds; "" for other accounts."""
+    node, kind, _ = profile.accounts[account]
+    frame = profile.frame(next(iter(profile.stack(node)))) if kind == "anon" and node else None
+    is_file = frame and frame.function == "mapped-data" and not frame.object.startswith(_SHARED_MEMORY)
+    return frame.object if frame and is_file else ""
+
+
 def mappings(profile: Profile, names: Names, moment: Moment) -> List[Mapped]:
     """The largest first."""
     pages = _pages_at(profile, moment)
     sums: Dict[Tuple[str, str], List[int]] = defaultdict(lambda: [0, 0, 0, 0])
+    copied: Dict[str, int] = defaultdict(int)
     is_sampled = bytearray(profile.accounts.by_type(lambda type_: profile.is_sampled(type_.kind)))
     for account in compress(range(len(is_sampled)), is_sampled):
         if account not in moment.composition and account not in pages:
@@ -238,21 +250,24 @@ def mappings(profile: Profile, names: Names, moment: Moment) -> List[Mapped]:
         # If the moments differ, a mapping is at least as large as its resident part.
         for place, n_bytes in enumerate((resident, max(virtual, resident), shared, swapped)):
             row[place] += n_bytes
+        if copied_file(profile, account):
+            copied[names.library(account)] += resident
+    # A file's mapping has one share on record, copies of its pages included; no other process has these.
+    for name in [name for name in copied if (name, "file") in sums]:
+        of_copies = min(copied[name], sums[name, "file"][2])
+        sums[name, "file"][2] -= of_copies
+        sums[name, "anon"][2] += of_copies
     found = [Mapped(name, kind, resident, Pages(*rest)) for (name, kind), (resident, *rest) in sums.items()]
     return sorted(found, key=lambda row: (-row.resident, -row.pages.virtual, row.name, row.kind))
-
-
-_SHARED_MEMORY = ("/dev/", "/memfd:", "/SYSV")  # anonymous although it has a name
 
 
 def copied_files(profile: Profile, composition: LiveBytesByAccount) -> List[Tuple[str, int]]:
     """Files of data with the bytes that private mappings of them have copied, the largest first."""
     copies: Dict[str, int] = defaultdict(int)
     for account, (n_bytes, _) in composition.items():
-        node, kind, _ = profile.accounts[account]
-        frame = profile.frame(next(iter(profile.stack(node)))) if kind == "anon" and node and n_bytes else None
-        if frame and frame.function == "mapped-data" and not frame.object.startswith(_SHARED_MEMORY):
-            copies[frame.object] += n_bytes
+        path = copied_file(profile, account) if n_bytes else ""
+        if path:
+            copies[path] += n_bytes
     return sorted(copies.items(), key=lambda copy: (-copy[1], copy[0]))
 
 

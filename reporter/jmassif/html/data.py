@@ -9,6 +9,7 @@ from jmassif.analysis.moments import main_peak, select
 from jmassif.analysis.oom import NOTE, WARNING
 from jmassif.analysis.other_tools import Counted
 from jmassif.analysis.summary import Incident, Report, build_report, moment_of
+from jmassif.analysis.system import copied_file
 from jmassif.attribution.names import Names
 from jmassif.html import head
 from jmassif.html.cells import Cells, Columns, Index, cells, index_of, shown
@@ -141,7 +142,14 @@ def mapped(profile: Profile, found: Cells, columns: Columns) -> List[Tuple[str, 
     for account in compress(range(len(is_page)), is_page):
         attributes = found.attributes[found.cells[found.cell_of[account]].attributes]
         name_of[account] = names[shown(attributes.library), attributes.kind]
+    copies: Dict[Tuple[int, int], List[int]] = {}  # accounts, by the names of the file and of its copied pages
+    keys = list(names)
+    for account, name in name_of.items():
+        file = (keys[name][0], "file")
+        if keys[name][1] == "anon" and file in names and copied_file(profile, account):
+            copies.setdefault((names[file], name), []).append(account)
     sums = [MappedFigures()] * len(names)
+    shown_last = list(sums)
     known: Dict[int, MappedFigures] = {}  # by account, as the next three
     resident: Dict[int, int] = {}
     pages: Dict[int, Tuple[int, ...]] = {}
@@ -150,7 +158,7 @@ def mapped(profile: Profile, found: Cells, columns: Columns) -> List[Tuple[str, 
     n_rows = []
     rows: List[Tuple[int, MappedFigures]] = []  # names, and their figures from then on, moment after moment
     for moment in found.moments:
-        before, changed = list(sums), set(then)
+        changed = set(then)
         peak = profile.peaks[moment.peak] if moment.snapshot is None else None
         last = peak.snapshot if peak else moment.snapshot
         for snapshot in profile.snapshots[n_read : (last or 0) + 1]:
@@ -168,7 +176,14 @@ def mapped(profile: Profile, found: Cells, columns: Columns) -> List[Tuple[str, 
             was, known[account] = known.get(account, MappedFigures()), MappedFigures(held, max(virtual, held), *others)
             name = name_of[account]
             sums[name] = MappedFigures(*(sum_ - a + b for sum_, a, b in zip(sums[name], was, known[account])))
-        more = [row for row, was in zip(enumerate(sums), before) if row[1] != was]
+        now_shown = list(sums)
+        for (file_name, name), accounts_of in copies.items():  # as in analysis/system.py
+            file_sums, anon = now_shown[file_name], now_shown[name]
+            n_bytes = min(sum(known[each].resident for each in accounts_of if each in known), file_sums.shared)
+            now_shown[file_name] = file_sums._replace(shared=file_sums.shared - n_bytes)
+            now_shown[name] = anon._replace(shared=anon.shared + n_bytes)
+        more = [row for row, was in zip(enumerate(now_shown), shown_last) if row[1] != was]
+        shown_last = now_shown
         rows += more
         n_rows.append(len(more))
     columns.add("mapped.rows", n_rows)
