@@ -232,7 +232,9 @@ def test_nvmaps_limit_counts_where_the_release_has_it_and_the_request_is_beyond(
         assert reason(incident, False) == f"{said} {size(asked)} were requested."
 
 
-@pytest.mark.parametrize("asked, others, hints", [(2600, 10, ["smaller-cma"]), (2880, 10, []), (2880, 700, ["stop-others"])])
+@pytest.mark.parametrize(
+    "asked, others, hints", [(2600, 10, ["smaller-cma"]), (2880, 10, []), (2880, 700, ["stop-others"])]
+)
 def test_beyond_nvmaps_limit_the_rows_add_up_and_what_helps_is_named(asked: int, others: int, hints: List[str]) -> None:
     """On a release that grants 15/16: without CMA 2701 of the 2881 MiB that are available."""
     cached, free = 1000, 1881

@@ -109,6 +109,13 @@ def test_nvmaps_limit_is_said_where_it_explains_the_failure(sim: Path, tmp_path:
         f"NvMap grants at most {size(s.granted)} here: {size(s.available)} available minus 512 MiB of free CMA;"
         " 2.93 GiB were requested."
     )
+    rows = {label: n_bytes for label, n_bytes, _ in arithmetic(s)}
+    parts = ["free on the device", "this program", "everything else"] + ["page cache"] * ("page cache" in rows)
+    assert rows["free on the device"] == incident.last.figures["device-free"]
+    assert s.total == sum(rows[part] for part in parts)
+    text = next(action(hint, False, incident) for hint in incident.hints if hint.action == "smaller-cma")
+    assert text.startswith("A smaller cma= in /boot/extlinux/extlinux.conf gives NvMap up to 51")
+    assert text.endswith(f" MiB more; {size(s.missing or 0)} was missing.")
 
 
 def test_cached_files_are_named_and_not_everything_else(sim: Path, tmp_path: Path) -> None:
@@ -122,7 +129,7 @@ def test_cached_files_are_named_and_not_everything_else(sim: Path, tmp_path: Pat
     assert ("page cache", s.page_cache, "the kernel can drop it") in arithmetic(s)
     assert f"; page cache: {size(s.page_cache)}; other programs" in reason(incident, False)
     text = next(action(hint, False, incident) for hint in incident.hints if hint.action == "drop-page-cache")
-    assert "drop_caches" in text and size(s.page_cache) in text
+    assert "drop_caches" in text and size(s.page_cache) in text and incident.verdict == "page cache"
 
 
 # ---- the experiment --------------------------------------------------------------------------

@@ -227,14 +227,13 @@ def action(hint: Hint, is_pytorch: bool, failure: Optional[Incident] = None, pea
     emptying = "torch.cuda.empty_cache()" if is_pytorch else "Emptying the cache"
     before = f" before {hint.line}" if hint.line else ""
     value = f"{hint.variable}={printable(hint.value)}" + (f" ({hint.needs} and later)" if hint.needs else "")
-    pages = f"{n_bytes}, the whole pages in the holes."
-    if hint.is_trial:
-        pages += " On some boards cuMemCreate then fails although memory is free; unset it there."
+    tried, it = (f"Try {value}", ": it") if hint.is_trial else (value, "")
+    fails = " On some boards cuMemCreate then fails although memory is free; unset it there." if hint.is_trial else ""
     missed = f"{size(failure.situation.missing)} was missing" if failure and failure.situation.missing else ""
     lacking, lacked = (f"; {missed}", f"{missed}, and ") if missed else ("", "")
     return {
         "empty-cache": f"{emptying}{before} {emptied}.",
-        "expandable-segments": f"Try {value}: it can return {pages}" if hint.is_trial else f"{value} can return {pages}",
+        "expandable-segments": f"{tried}{it} can return {n_bytes}, the whole pages in the holes.{fails}",
         "max-split-size": f"{value}: keeps blocks up to {mib} MiB out of the large"
         " segments, which then can be returned.",
         "trim-pools": f"cudaMemPoolTrimTo, or a lower release threshold: pools hold {n_bytes} unused.",
