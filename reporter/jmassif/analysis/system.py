@@ -224,17 +224,6 @@ def _pages_at(profile: Profile, moment: Moment) -> Dict[int, Pages]:
     return profile.pages(min(later, len(profile.snapshots) - 1) if moment.snapshot is None else moment.snapshot)
 
 
-_SHARED_MEMORY = ("/dev/", "/memfd:", "/SYSV")  # anonymous although it has a name
-
-
-def copied_file(profile: Profile, account: int) -> str:
-    """Path of the file of data whose pages, copied by a private mapping, the account holds; "" for other accounts."""
-    node, kind, _ = profile.accounts[account]
-    frame = profile.frame(next(iter(profile.stack(node)))) if kind == "anon" and node else None
-    is_file = frame and frame.function == "mapped-data" and not frame.object.startswith(_SHARED_MEMORY)
-    return frame.object if frame and is_file else ""
-
-
 def mappings(profile: Profile, names: Names, moment: Moment) -> List[Mapped]:
     """The largest first."""
     pages = _pages_at(profile, moment)
@@ -250,7 +239,7 @@ def mappings(profile: Profile, names: Names, moment: Moment) -> List[Mapped]:
         # If the moments differ, a mapping is at least as large as its resident part.
         for place, n_bytes in enumerate((resident, max(virtual, resident), shared, swapped)):
             row[place] += n_bytes
-        if copied_file(profile, account):
+        if profile.copied_file(account):
             copied[names.library(account)] += resident
     # A file's mapping has one share on record, copies of its pages included; no other process has these.
     for name in [name for name in copied if (name, "file") in sums]:
@@ -265,7 +254,7 @@ def copied_files(profile: Profile, composition: LiveBytesByAccount) -> List[Tupl
     """Files of data with the bytes that private mappings of them have copied, the largest first."""
     copies: Dict[str, int] = defaultdict(int)
     for account, (n_bytes, _) in composition.items():
-        path = copied_file(profile, account) if n_bytes else ""
+        path = profile.copied_file(account) if n_bytes else ""
         if path:
             copies[path] += n_bytes
     return sorted(copies.items(), key=lambda copy: (-copy[1], copy[0]))

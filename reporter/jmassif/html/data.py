@@ -9,7 +9,6 @@ from jmassif.analysis.moments import main_peak, select
 from jmassif.analysis.oom import NOTE, WARNING
 from jmassif.analysis.other_tools import Counted
 from jmassif.analysis.summary import Incident, Report, build_report, moment_of
-from jmassif.analysis.system import copied_file
 from jmassif.attribution.names import Names
 from jmassif.html import head
 from jmassif.html.cells import Cells, Columns, Index, cells, index_of, shown
@@ -146,7 +145,7 @@ def mapped(profile: Profile, found: Cells, columns: Columns) -> List[Tuple[str, 
     keys = list(names)
     for account, name in name_of.items():
         file = (keys[name][0], "file")
-        if keys[name][1] == "anon" and file in names and copied_file(profile, account):
+        if keys[name][1] == "anon" and file in names and profile.copied_file(account):
             copies.setdefault((names[file], name), []).append(account)
     sums = [MappedFigures()] * len(names)
     shown_last = list(sums)

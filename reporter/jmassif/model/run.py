@@ -216,6 +216,16 @@ class Profile:
         most = max(timeline.maximum[first + 1 : last + 1], default=0)
         return records.RegionFigures(max(most, sum(before)), after[0] - before[0], after[1] - before[1])
 
+    def copied_file(self, account: int) -> str:
+        """Path of the file of data whose pages, copied by a private mapping, the account holds; "" for other accounts."""
+        node, kind, _ = self.accounts[account]
+        frame = self.frame(next(iter(self.stack(node)))) if kind == "anon" and node else None
+        # Shared memory is anonymous although it has a name.
+        is_file = (
+            frame and frame.function == "mapped-data" and not frame.object.startswith(("/dev/", "/memfd:", "/SYSV"))
+        )
+        return frame.object if frame and is_file else ""
+
     def pages(self, snapshot: int) -> Dict[int, Pages]:
         """The mappings of each account at the snapshot with this index."""
         found: Dict[int, Pages] = {}
