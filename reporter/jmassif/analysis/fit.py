@@ -154,7 +154,7 @@ def steps_of(run: Profile, is_host: bool = False) -> Steps:
                 and accounts.nodes[of[last]] == accounts.nodes[account]
                 and of[last] != account
             ):
-                # The same block, whose role is known now.
+                # The same block; its role is known now.
                 order.pop()
                 ages.pop()
                 live[address] = last

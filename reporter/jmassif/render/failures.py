@@ -148,7 +148,7 @@ def _outcome(profile: Profile, incident: Incident) -> str:
 
 
 def sentence(report: Report, incident: Incident) -> str:
-    """What failed, why, and what became of it."""
+    """The request that failed, why, and what became of it."""
     what, why = _failed(incident), reason(incident, report.run.is_discrete)
     return f"{what}. {why}{_outcome(report.profile, incident)}"
 
@@ -234,7 +234,7 @@ def _owners(profile: Profile, segment: Segment, begin: int, end: int) -> "Counte
 
 
 def _letters(profile: Profile, layout: Layout) -> Dict[str, str]:
-    """By owner, the one with most first: a capital letter, of the owner's name if that is left."""
+    """A letter by owner, the one with most first: a capital letter, of the owner's name if that is left."""
     held: "Counter[str]" = Counter()
     for segment in layout.segments:
         held.update(_owners(profile, segment, 0, segment.bytes))

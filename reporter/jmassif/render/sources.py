@@ -49,7 +49,7 @@ def _cut(text: str, length: int) -> str:
 
 
 def _below(directory: str, path: str) -> Iterator[str]:
-    """Where the file may lie below the directory: under its whole path, or under the end of it."""
+    """Paths of the file below the directory: under its whole path, or under the end of it."""
     parts = [part for part in path.split("/") if part not in ("", ".")]
     if ".." in parts:
         return
@@ -78,7 +78,7 @@ class Sources:
         return _cut(lines[number - 1].strip(), _MAX_SHOWN) if 0 < number <= len(lines) else ""
 
     def around(self, path: str, number: int) -> str:
-        """That line with those around it, by their numbers; "" likewise."""
+        """The line with those around it, by their numbers; "" likewise."""
         lines = self._read(path)
         shown = range(max(1, number - _AROUND), min(len(lines), number + _AROUND) + 1)
         rows = (f"{'>' if n == number else ' '}{n:5} {_cut(lines[n - 1].rstrip(), _MAX_AROUND)}" for n in shown)
