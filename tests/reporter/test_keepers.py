@@ -63,6 +63,7 @@ def test_a_list_that_grew_while_a_line_leaked_is_named_everywhere() -> None:
     report = report_of(profile)
     (finding,) = (finding for finding in findings(report) if finding.key == "growth")
     assert finding.text.endswith(f" {text} {finding.to_do}")
+    assert finding.to_do == "Remove from the list `history` what is no longer used."
     assert text in " ".join(map(str, growing(report, VIEW)))
     assert text in next(leaks(report)).note
     assert json.loads("".join(write(profile, VIEW)))["leaks"]["keepers"][0]["variable"] == "history"

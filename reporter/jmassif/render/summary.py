@@ -33,6 +33,7 @@ _MAX_STEP = 30
 _NEARLY_EQUAL = 1.1  # the largest block to the mean
 # Share of the peak: what a program has not freed when it ends.
 _LEAST_NOT_FREED = 0.01
+_LEAST_LOWERED = 0.05
 _SMALL_GROWTH = 0.001
 
 
@@ -226,13 +227,17 @@ def action(hint: Hint, is_pytorch: bool, failure: Optional[Incident] = None, pea
     emptied = f"returns {n_bytes} of cache, in empty segments" if failure else _emptied(hint, peak)
     emptying = "torch.cuda.empty_cache()" if is_pytorch else "Emptying the cache"
     before = f" before {hint.line}" if hint.line else ""
+    is_little = bool(hint.held_before) and peak - hint.held_before < _LEAST_LOWERED * peak
+    other = (
+        " Another setting of its allocator may need less: jmassif fit tries them." if is_pytorch and is_little else ""
+    )
     value = f"{hint.variable}={printable(hint.value)}" + (f" ({hint.needs} and later)" if hint.needs else "")
     tried, it = (f"Try {value}", ": it") if hint.is_trial else (value, "")
     fails = " On some boards cuMemCreate then fails although memory is free; unset it there." if hint.is_trial else ""
     missed = f"{size(failure.situation.missing)} was missing" if failure and failure.situation.missing else ""
     lacking, lacked = (f"; {missed}", f"{missed}, and ") if missed else ("", "")
     return {
-        "empty-cache": f"{emptying}{before} {emptied}.",
+        "empty-cache": f"{emptying}{before} {emptied}.{other}",
         "expandable-segments": f"{tried}{it} can return {n_bytes}, the whole pages in the holes.{fails}",
         "max-split-size": f"{value}: keeps blocks up to {mib} MiB out of the large"
         " segments, which then can be returned.",
@@ -318,17 +323,25 @@ def growth_text(grown: Growth, time_unit: str, peak: int = 0) -> str:
     return text
 
 
-def keeper_text(keeper: Keeper) -> str:
-    others = f" and {count(keeper.others, 'other object')}" if keeper.others else ""
-    variable = {
+def _variable(keeper: Keeper) -> str:
+    return {
         "module": keeper.variable if keeper.holder == "__main__" else f"{keeper.holder}.{keeper.variable}",
         "class": f"{keeper.holder}.{keeper.variable}",
         "instance": f"{keeper.variable}` of a `{keeper.holder}",
         "function": f"{keeper.variable}` of the function `{keeper.holder}",
     }.get(keeper.sort, keeper.variable)
+
+
+def _dropped(keeper: Keeper) -> str:
+    """ "Remove from the list `history` what is no longer used." """
+    return f"Remove from the {keeper.container} `{_variable(keeper)}` what is no longer used."
+
+
+def keeper_text(keeper: Keeper) -> str:
+    others = f" and {count(keeper.others, 'other object')}" if keeper.others else ""
     return (
         f"{keeper.objects:,} `{keeper.type}` object{'s' * (keeper.objects != 1)}{others} kept by the {keeper.container}"
-        f" `{variable}`, at {keeper.label}."
+        f" `{_variable(keeper)}`, at {keeper.label}."
     )
 
 
@@ -506,7 +519,8 @@ def findings(report: Report) -> List[Finding]:
         if _is_small(grown, report.peak.bytes):
             found.append(Finding("growth", 0, text))
         else:
-            first.append(Finding("growth", grown.grown, f"{text} {_FREE_IT}", _FREE_IT, report.growth_callers))
+            to_do = _dropped(report.leaks.keepers[0]) if report.leaks and report.leaks.keepers else _FREE_IT
+            first.append(Finding("growth", grown.grown, f"{text} {to_do}", to_do, report.growth_callers))
     twice = held_twice_text(report)
     if twice and report.held_twice:
         found.append(Finding("held-twice", report.held_twice.bytes, twice))
