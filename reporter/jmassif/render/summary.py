@@ -228,16 +228,14 @@ def action(hint: Hint, is_pytorch: bool, failure: Optional[Incident] = None, pea
     emptying = "torch.cuda.empty_cache()" if is_pytorch else "Emptying the cache"
     before = f" before {hint.line}" if hint.line else ""
     is_little = bool(hint.held_before) and peak - hint.held_before < _LEAST_LOWERED * peak
-    other = (
-        " Another setting of its allocator may need less: jmassif fit tries them." if is_pytorch and is_little else ""
-    )
+    other = "`jmassif fit` tries its allocator's other settings, which may need less. " * (is_pytorch and is_little)
     value = f"{hint.variable}={printable(hint.value)}" + (f" ({hint.needs} and later)" if hint.needs else "")
     tried, it = (f"Try {value}", ": it") if hint.is_trial else (value, "")
     fails = " On some boards cuMemCreate then fails although memory is free; unset it there." if hint.is_trial else ""
     missed = f"{size(failure.situation.missing)} was missing" if failure and failure.situation.missing else ""
     lacking, lacked = (f"; {missed}", f"{missed}, and ") if missed else ("", "")
     return {
-        "empty-cache": f"{emptying}{before} {emptied}.{other}",
+        "empty-cache": f"{other}{emptying}{before} {emptied}.",
         "expandable-segments": f"{tried}{it} can return {n_bytes}, the whole pages in the holes.{fails}",
         "max-split-size": f"{value}: keeps blocks up to {mib} MiB out of the large"
         " segments, which then can be returned.",
