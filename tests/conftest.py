@@ -12,7 +12,7 @@ import pytest
 from tests import harness, hosts, running, tiers
 
 
-# What is compiled of the tests is kept, for the next worker and the next run, but not in the sources, and by no child.
+# Keep compiled tests for the next worker and the next run, in the build tree. Children do not inherit this.
 sys.pycache_prefix, sys.dont_write_bytecode = str(harness.PYCACHE), False
 
 

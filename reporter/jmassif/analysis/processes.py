@@ -45,7 +45,7 @@ def _apart(run: Profile, time: int) -> int:
 
 
 def _readings(members: Sequence[Process]) -> List[Dict[int, int]]:
-    """Of each process the shares that were read, its own and by others, in bytes by time.
+    """A process's shares as read by itself and by others, in bytes by time, for each process.
 
     A process that reads itself while another waits changes the other's share. Where the other was never read in its life, its
     own readings count the memory of both once more: without them it counts with its ledger.
@@ -96,7 +96,7 @@ def _in_pages(at: Observed) -> int:
 
 
 class _Reading(NamedTuple):
-    """Of one process; bytes."""
+    """A reading of one process; bytes."""
 
     time: int
     share: int
@@ -153,7 +153,7 @@ def _less_of_parents(
     """The shares, and of parents also what a reading of a child's own says of theirs.
 
     What a forked child's share gains and its ledger does not are pages of its parent's: pages of a file, say, that it has read.
-    The parent's share is less by that, though nobody has read it then.
+    The parent's share is less by that from then on, though no reading says so.
     """
     times = [[time for time, _ in each] for each in seen]
 

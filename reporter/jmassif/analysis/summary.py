@@ -253,7 +253,7 @@ class Report(Numbers):
 
     @once
     def growth_callers(self) -> List[str]:
-        """Of the line that grew most."""
+        """Callers of the line that grew most."""
         grown = self.growth
         return callers(self.profile, self.names, grown.lines[0], grown.end) if grown and grown.lines else []
 

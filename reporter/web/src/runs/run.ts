@@ -35,7 +35,7 @@ export const NOTHING: Sum = { host: 0, device: 0, hostBlocks: 0, deviceBlocks: 0
 let nRuns = 0;
 
 export class Run {
-    /** Views of one run are told apart from those of another by it. */
+    /** Tells the views of this run from those of another. */
     readonly number = nRuns++;
     #cache = new Map<number, Held>();
     #dimensions = new Map<Dimension, { names: string[]; of: Uint32Array }>();
