@@ -50,13 +50,13 @@ FIRST = [
 
 
 def place(node_id: str) -> int:
-    """Where a test's file comes in the order of all."""
+    """The place of a test's file in the order of all files."""
     below = node_id.partition("::")[0][len("tests/") :]
     return next((index for index, pattern in enumerate(FIRST) if fnmatchcase(below, pattern)), len(FIRST))
 
 
 class Limit:
-    """Of a test's set-up, of the test, and of what follows it. What no signal wakes ends with its worker, after twice the time."""
+    """Limits a test's set-up, the test and its teardown. A test that no signal wakes ends with its worker, after twice the time."""
 
     def __init__(self) -> None:
         self._stderr = os.dup(2)  # pytest has its own in its place while a test runs
@@ -109,7 +109,7 @@ class Limit:
 
 
 def _processes_of(node: str) -> Set[int]:
-    """What a test has started: all that is below this process, and what has lost its parent, by its environment."""
+    """Processes that a test has started: those below this one and, by their environment, those that have lost their parent."""
     this, parents, found = os.getpid(), {}, {os.getpid()}
     for directory in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):

@@ -24,7 +24,7 @@ RULES: List[Tuple[str, str]] = [
     ("long", "board/test_packages_on_board.py*"),
     ("long", "packaging/test_core_patches.py::test_code_that_is_called_in_many_places_*"),
     ("long", "packaging/test_other_valgrinds.py*"),  # the release's core is the newest of them
-    # What a cheaper test in full has too: of another database, page, screen, machine or way.
+    # A cheaper test in full checks the same with another database, page, screen, machine or way.
     ("long", "fleet/test_document.py::test_on_postgresql*"),
     ("long", "fleet/test_load.py::test_so_does_one_into_postgresql_*"),
     *(
@@ -113,7 +113,7 @@ RULES: List[Tuple[str, str]] = [
     ("fast", "web/test_sift.py*"),
 ]
 
-# Of those that record with either host: only natively in full, where they are in it, and with Valgrind in long.
+# Tests that record with either host: full runs them natively only; long runs them with Valgrind.
 NATIVELY = [
     *(
         # test_both_hosts.py has that with Valgrind the ledger of these is the same to the byte.

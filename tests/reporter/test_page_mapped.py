@@ -43,7 +43,7 @@ def mapping_run() -> Trace:
 
 
 def copying_run() -> Trace:
-    """Of a file that is mapped privately, 24 MiB, 8 are copied; another process has the rest, too."""
+    """A private mapping has copied 8 MiB of a file of 24; another process maps the rest, too."""
     trace = Trace(command="copying", time_unit="ms", **{"option.pages": "yes"})
     file = trace.account("file", "model", ["mapped-data (/a/w.safetensors)", "main (a.c:1)"])
     copies = trace.account("anon", "model", ["mapped-data (/a/w.safetensors)", "main (a.c:1)"])

@@ -53,7 +53,7 @@ def _emptied_before(run: Profile, names: Names, position: int, layout: Layout) -
     """Emptying the cache returns the segments that were empty before a line and still are.
 
     The line is the one that reserved the newest segment or, if most were empty later only, that of the latest allocation. In a
-    program of Python it is a Python line: PyTorch's own threads have none, and nobody can act before a library.
+    Python program it is a Python line: PyTorch's own threads have none, and nobody can change a library's code.
     """
     accounts, charged = run.blocks.account, names.charges()
     has_python = any(charged)

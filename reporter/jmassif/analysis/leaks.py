@@ -387,7 +387,7 @@ def _ends_of_calls(profile: Profile, samples: Sequence[int]) -> List[int]:
     times = [profile.snapshots[sample].time for sample in samples]
     ends = list(range(len(samples) + 1))
     for scope in profile.scopes:
-        # What came in the call shows in the first sample after it at the latest.
+        # Memory that the call allocated shows in the first sample after it at the latest.
         begin, end = bisect_left(times, scope.begin), min(bisect_left(times, scope.end), len(times) - 1)
         for sample in range(begin, end + 1):
             ends[sample] = max(ends[sample], end)

@@ -109,7 +109,10 @@ class _Reading(NamedTuple):
         return self.share + self.unwritten - self.ledger
 
 
-def _points(process: Process, seen: "_Seen", shares: Dict[int, int]) -> List[_Point]:
+_Seen = List[Tuple[int, Observed]]  # by time
+
+
+def _points(process: Process, seen: _Seen, shares: Dict[int, int]) -> List[_Point]:
     """Snapshots and peaks, with shares between the readings, and readings by others.
 
     Between two readings a share changes as the ledger does. Its other pages may change hands then, so the smaller sum of them at
@@ -144,9 +147,6 @@ def _points(process: Process, seen: "_Seen", shares: Dict[int, int]) -> List[_Po
     return sorted(points, key=lambda point: point.time)
 
 
-_Seen = List[Tuple[int, Observed]]  # by time
-
-
 def _less_of_parents(
     members: Sequence[Process], seen: Sequence[_Seen], shares: Sequence[Dict[int, int]]
 ) -> List[Dict[int, int]]:
@@ -166,14 +166,16 @@ def _less_of_parents(
         if child.parent is None or not child.shares or not shares[child.parent]:
             continue
         parent, of_parent, at_both = members[child.parent], shares[child.parent], None
+        read_at = sorted(of_parent)
         for time in sorted(shares[index]):
             inherited = shares[index][time] - in_pages(index, time)
-            before = [each for each in of_parent if each <= time]
+            n_before = bisect_right(read_at, time)
             if at_both is None or time in of_parent:
                 at_both = inherited
-            elif inherited > at_both and before and time <= parent.end:
-                grown = in_pages(child.parent, time) - in_pages(child.parent, max(before))
-                found[child.parent][time] = max(0, of_parent[max(before)] + grown - (inherited - at_both))
+            elif inherited > at_both and n_before and time <= parent.end:
+                last = read_at[n_before - 1]
+                grown = in_pages(child.parent, time) - in_pages(child.parent, last)
+                found[child.parent][time] = max(0, of_parent[last] + grown - (inherited - at_both))
     return found
 
 
