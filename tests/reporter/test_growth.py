@@ -39,6 +39,7 @@ DOES_NOT: Dict[str, List[int]] = {
     "what is held for longer in the end": [0, 5] * 9 + [5, 5],
     "what is freed": list(range(20, 0, -1)),
     "what rises and stops": list(range(15)) + [15] * 5,
+    "a full cache beside what comes and goes": [min(n, 40) + (2 if n % 3 else 0) for n in range(60)],
     "what rises until it is let go of": list(range(17)) + [0] * 3,
     "what fills up ever more slowly": [1000 - 1000 * 2**12 // 2**n // 2**12 for n in range(20)],
     "nothing": [0] * 20,

@@ -303,8 +303,12 @@ def _is_steady(begin: float, rises: Rises, end: float) -> bool:
     places = [begin] + [place for place, _ in rises]
     longest = max(later - earlier for earlier, later in zip(places, places[1:] + [end]))
     usual = (places[-1] - places[1]) / (len(rises) - 1)
-    may_pause = max(_USUAL_PAUSES * usual, _SHORT_PAUSE * (end - begin))
-    return longest <= _LONGEST_PAUSE * (end - begin) and end - places[-1] <= may_pause
+    short = _SHORT_PAUSE * (end - begin)
+    if longest > _LONGEST_PAUSE * (end - begin) or end - places[-1] > max(_USUAL_PAUSES * usual, short):
+        return False
+    # A temporary that is live at the end looks like a last rise: before it there must be no long pause either.
+    before = bisect_left(places, end - short)
+    return before == len(places) or places[before] - places[before - 1] <= max(_USUAL_PAUSES * usual, short)
 
 
 def _is_habit(rises: Rises, n_few: int) -> bool:
