@@ -144,7 +144,7 @@ static void write_environment(void)
     static const HChar wanted[] =
         "CUDA_*|PYTORCH_*|CUDNN_*|CUBLAS_*|PYTHONMALLOC=*|OMP_NUM_THREADS=*|RANK=*|LOCAL_RANK=*|WORLD_SIZE=*|"
         "TORCHELASTIC_RUN_ID=*|OMPI_COMM_WORLD_*|PMI_RANK=*|PMI_SIZE=*|SLURM_PROCID=*|SLURM_LOCALID=*|SLURM_NTASKS=*|"
-        "SLURM_JOB_ID=*|MPI_LOCALRANKID=*";
+        "SLURM_JOB_ID=*|MPI_LOCALRANKID=*|MALLOC_*|GLIBC_TUNABLES=*";
     for (HChar **e = host_program_environment(); e && *e; e++) {
         const HChar *equals = strchr(*e, '=');
         if (equals && jm_text_fits_any(wanted, *e))

@@ -5,16 +5,18 @@ An allocator reserves a segment when none of its free pieces is large enough. If
 has *outgrown* them, and they stay in the cache. Other cached memory was in use before. Sizes are bytes.
 """
 
+import re
 from bisect import bisect_left
 from typing import Dict, List, NamedTuple, Optional
 
 from jmassif.analysis.aggregate import Ledger
+from jmassif.analysis.balance import balance_at
 from jmassif.analysis.device_memory import Layout, layout_at, layouts
 from jmassif.analysis.moments import Moment, main_peak
 from jmassif.analysis.oom import Hint, expand_segments, lazy_loading_is_off, line_of, position_of, whole_pages
 from jmassif.attribution.names import Names
 from jmassif.model.run import Profile
-from jmassif.model.run_info import is_pytorch
+from jmassif.model.run_info import is_pytorch, recorder
 
 # A smaller saving, or a smaller share of the program, is not worth a change.
 _LEAST_BYTES = 16 << 20
@@ -73,6 +75,39 @@ def _emptied_before(run: Profile, names: Names, position: int, layout: Layout) -
     return Hint("empty-cache", sum(still.values()))
 
 
+# ---- memory that is free inside malloc -----------------------------------------------------------
+
+_GLIBC = re.compile(r"/libc(\.so\.6|-2\.\d+\.so)$")
+_OTHER_MALLOC = re.compile(r"/lib(jemalloc|tcmalloc|mimalloc)[^/]*$")
+# Each of them fixes the thresholds, of which glibc else raises both with each larger block from mmap that is freed, up to 32 and
+# 64 MiB (mallopt(3)): blocks up to that size then lie in its heaps, and leave holes there.
+_FIXES_THRESHOLDS = ("TRIM_THRESHOLD_", "MMAP_THRESHOLD_", "MMAP_MAX_", "TOP_PAD_")
+_TUNABLE = re.compile(r"glibc\.malloc\.(trim_threshold|mmap_threshold|mmap_max|top_pad)=")
+
+
+def _raises_thresholds(run: Profile) -> bool:
+    """The program's own malloc is glibc's, which Valgrind replaces, and nothing in its environment fixes the thresholds."""
+    variables = run.manifest.get
+    is_fixed = any(variables(f"env.MALLOC_{name}") for name in _FIXES_THRESHOLDS)
+    paths = [loaded.path for loaded in run.objects]
+    return (
+        recorder(run) == "native"
+        and any(map(_GLIBC.search, paths))
+        and not any(map(_OTHER_MALLOC.search, paths))
+        and not (is_fixed or _TUNABLE.search(variables("env.GLIBC_TUNABLES", "")))
+    )
+
+
+def _trim_heap(run: Profile, at: Moment, whole: int) -> List[Hint]:
+    made = balance_at(run, at)
+    if made is None or not _is_worth(made.allocators, whole) or not _raises_thresholds(run):
+        return []
+    return [Hint("trim-heap", made.allocators, variable="MALLOC_TRIM_THRESHOLD_", value="131072", is_trial=True)]
+
+
+# ---- all actions -------------------------------------------------------------------------------
+
+
 def hints_at(run: Profile, names: Names, at: Moment, table: Ledger) -> List[Hint]:
     """Actions that return much at a moment, the largest first. `table` is the ledger of the moment."""
     found: List[Hint] = []
@@ -89,6 +124,7 @@ def hints_at(run: Profile, names: Names, at: Moment, table: Ledger) -> List[Hint
     module = sum(owner.bytes for owner in table.owners if owner.name == "module")
     if _is_worth(module, table.total.bytes) and lazy_loading_is_off(run):
         found.append(Hint("lazy-loading", module))
+    found += _trim_heap(run, at, table.total.bytes)
     return sorted(found, key=lambda hint: -hint.bytes)
 
 

@@ -107,6 +107,7 @@ def _from_jtop(profile: Profile, chosen: Moment, program: int) -> _Upper:
     own = (profile.system_at("process-resident", start) or 0) - (profile.system_at("process-files", start) or 0)
     known = [
         Rung("before", LESS, max(0, at_start - own)),
+        Rung("unused", LESS, made.allocators),
         Rung("files", PLUS, snapshot.by_kind.get("file", 0)),
         Rung("unwritten", PLUS, -made.untouched),
     ]
@@ -125,7 +126,11 @@ def _from_htop(profile: Profile, chosen: Moment, program: int) -> _Upper:
         unwritten = max(0, unwritten - written_later)
     else:
         shown = Rung("htop", SHOWN, resident)
-    known = [Rung("profiler", LESS, made.valgrind), Rung("unwritten", PLUS, unwritten)]
+    known = [
+        Rung("profiler", LESS, made.valgrind),
+        Rung("unused", LESS, made.allocators),
+        Rung("unwritten", PLUS, unwritten),
+    ]
     return time, _above(shown, known, "unexplained", program)
 
 

@@ -46,7 +46,7 @@ class Hint(NamedTuple):
     """An action that the trace proves, and the bytes that it returns."""
 
     # empty-cache, expandable-segments, max-split-size, trim-pools, smaller-workspace, lazy-loading, smaller-batch,
-    # drop-page-cache, smaller-cma, stop-others, raise-limit (to `setting` bytes at least)
+    # drop-page-cache, smaller-cma, stop-others, raise-limit (to `setting` bytes at least), trim-heap
     action: str
     bytes: int
     line: str = ""  # to act at or before; safe to show

@@ -25,6 +25,7 @@ LABELS: Dict[str, str] = {
     "others": "profiler, other programs, kernel",
     "unexplained": "freed since it was read, or unexplained",
     "files": "pages of mapped files, which it does not count",
+    "unused": "free inside malloc",
     "unwritten": "allocated, never written",
     "program": "the program",
     "cache": "allocator cache: reserved, unused",

@@ -249,6 +249,7 @@ def action(hint: Hint, is_pytorch: bool, failure: Optional[Incident] = None, pea
         " cached files as in use.",
         "smaller-cma": f"A smaller cma= in /boot/extlinux/extlinux.conf gives NvMap up to {n_bytes} more{lacking}.",
         "stop-others": f"Stop other programs: with the system they hold {n_bytes}{lacking}.",
+        "trim-heap": f"{tried}: glibc then returns large blocks as soon as they are freed.",
         "raise-limit": f"Raise the limit of the address space, ulimit -v, by {n_bytes} for this request, or hold less.",
     }[hint.action]
 
@@ -509,6 +510,8 @@ def findings(report: Report) -> List[Finding]:
         to_do = action(hint, report.run.is_pytorch, report.failure, report.peak.bytes)
         is_of_cache = report.failure is None and hint.action in ("empty-cache", "expandable-segments")
         text = f"{_cached(report)} {to_do}" if is_of_cache else to_do
+        if hint.action == "trim-heap":
+            text = f"Besides the {size(report.wholes[0].bytes)}, {size(hint.bytes)} is resident but free inside malloc. {to_do}"
         found.append(Finding(hint.action, hint.bytes, text, to_do))
     grown, imports = report.growth, _imports(report)
     if report.failure is None and grown and grown.lines:
