@@ -354,7 +354,7 @@ def _imports(report: Report) -> str:
     holds = f"imports hold {size(found.bytes)}, most of it at {found.label}"
     if found.is_one:
         holds = f"the import at {found.label} alone holds {size(found.bytes)}"
-    if libraries >= _LEAST_IMPORTED * whole:
+    if libraries >= max(_LEAST_IMPORTED * whole, found.bytes):
         return f"{whole_percent(libraries, whole)} {_of_it(report)}, {size(libraries)}, is libraries; {holds}."
     return f"{holds[:1].upper()}{holds[1:]}, {whole_percent(found.bytes, whole)} {_of_it(report)}."
 
