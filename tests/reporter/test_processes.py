@@ -303,6 +303,25 @@ def test_a_line_that_holds_hardly_anything_is_not_the_largest_line(n_bytes: int,
     assert any(text.startswith("Largest line: train.py:24 (main) in ") for text in said) == is_said
 
 
+@pytest.mark.parametrize("left, said", [(40 << 10, "!!! Process 1: Leak"), (0, "Process 1: Grows"), (None, "")])
+def test_a_leak_of_a_process_is_a_warning_unless_the_end_frees_it(left: Optional[int], said: str) -> None:
+    """None: it frees it, and it is little beside the rest."""
+    traces = [trace_of(pid) for pid in (1, 2)]
+    kept, rest = (
+        traces[0].account("heap", "app", [place, "main (a.cc:9)"]) for place in ("add (a.cc:6)", "all (a.cc:7)")
+    )
+    for step in range(1, 41):
+        traces[0].snapshot(
+            100 * step,
+            "time",
+            {kept: (step << 10, step, 0, step), rest: (1 << (10 if left is not None else 26), 1, 0, 1)},
+        )
+    traces[0].snapshot(4100, "exit", {kept: (left or 0, 1, 0, 40), rest: (0, 0, 0, 1)})
+    text = "\n".join(job_report.write(joined(*traces), lambda _: View(None, 1, "stack", 200)))
+    found = re.findall(r"^(?:!!! )?Process 1: (?:Leak|Grows)", text, re.MULTILINE)
+    assert found == [said] * bool(said)
+
+
 # ---- workers that their parent ends --------------------------------------------------------------
 
 

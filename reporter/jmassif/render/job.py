@@ -15,7 +15,7 @@ from jmassif.render import layout, text as report
 from jmassif.render.graph import Point, graph
 from jmassif.render.layout import HEADING, PAGE, WIDE, Column, Line, Lines, Table, cut, heading, paragraph
 from jmassif.render.owners import LEAST_OWNER, groups_table
-from jmassif.render.summary import ending, growth_text, missing, request, whole_percent
+from jmassif.render.summary import ending, growth_text, is_small, missing, request, whole_percent
 from jmassif.render.view import View
 from jmassif.units import growth, moment, printable, size
 
@@ -127,9 +127,10 @@ def statements(made: JobReport) -> List[Statement]:
     found.append(Statement(POOL, NOTE, verdict(made.job)))
     if made.odd is not None:
         found.append(Statement(ODD, NOTE, _odd(made.odd, len(made.ranks))))
-    for process, grown in made.growing[:_MOST_LEAKS]:
+    growing = [(process, grown) for process, grown in made.growing if not is_small(grown, process.peak("total"))]
+    for process, grown in growing[:_MOST_LEAKS]:
         text = f"{process.called.capitalize()}: {growth_text(grown, process.profile.time_unit)}"
-        found.append(Statement(LEAK, WARNING, text))
+        found.append(Statement(LEAK, NOTE if grown.lines[0].is_freed else WARNING, text))
     if made.hot_spot is not None:
         process, spot = made.hot_spot
         whole = made.job.main_peak.on(made.job.measures[-1])

@@ -297,7 +297,7 @@ def growth_unknown(growth: Growth) -> str:
     return "the trace has no snapshot" if growth.unknown else ""
 
 
-def _is_small(grown: Growth, peak: int) -> bool:
+def is_small(grown: Growth, peak: int) -> bool:
     """It was freed at the end, most of it, and is little beside the peak."""
     return grown.grown < _SMALL_GROWTH * peak and 2 * sum(leak.at_exit for leak in grown.lines) < grown.grown
 
@@ -306,7 +306,7 @@ def growth_text(grown: Growth, time_unit: str, peak: int = 0) -> str:
     """`peak`: bytes; without it the growth is not called small."""
     first, others = grown.lines[0], grown.lines[1:]
     by, when = rate(grown, first, time_unit).split(" ", 1)[1], moment(grown.end, time_unit)
-    head = "Small growth" if _is_small(grown, peak) else "Grows" if first.is_freed else "Leak"
+    head = "Small growth" if is_small(grown, peak) else "Grows" if first.is_freed else "Leak"
     until = ""
     if first.is_freed:
         until = f" until {when}"
@@ -517,7 +517,7 @@ def findings(report: Report) -> List[Finding]:
     if report.failure is None and grown and grown.lines:
         kept = f" {keeper_text(report.leaks.keepers[0])}" if report.leaks and report.leaks.keepers else ""
         text = growth_text(grown, report.run.time_unit, report.peak.bytes) + kept
-        if _is_small(grown, report.peak.bytes):
+        if is_small(grown, report.peak.bytes):
             found.append(Finding("growth", 0, text))
         else:
             to_do = _dropped(report.leaks.keepers[0]) if report.leaks and report.leaks.keepers else _FREE_IT
