@@ -54,7 +54,7 @@ class Hint(NamedTuple):
     variable: str = ""  # of the environment, for the setting
     value: str = ""  # of the variable: the setting, and those that it had
     needs: str = ""  # release from which the setting is known, where the program's is not on record
-    is_trial: bool = False  # it may fail on this machine
+    is_trial: bool = False  # it may fail on this machine, or return less
     # Least bytes in use at some time before the line first allocated: the peak is no lower. 0: unknown.
     held_before: int = 0
 
