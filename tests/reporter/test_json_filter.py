@@ -46,7 +46,7 @@ def test_a_part_is_told_with_what_it_is_a_part_of(
     assert (total["host_bytes"], total["device_bytes"]) == (host, device)
     assert made["filter"] == {"options": " ".join(options), "bytes": host + device, "of_bytes": 32100}
     assert {row[0] for row in made["accounts"]["rows"]} == accounts
-    assert [made[of_all] for of_all in ("leaks", "growth", "balance", "overlay", "others")] == [None] * 4 + [[]]
+    assert [made[of_all] for of_all in ("leaks", "growth", "balance", "others")] == [None] * 3 + [[]]
     validator().validate(made)
 
 

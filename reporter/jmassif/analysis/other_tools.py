@@ -1,23 +1,20 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Figures of other tools: computed for the same run, and read from a log that the user gave (reader/overlay.py)."""
+"""Figures that other tools would have shown of the same run, with the memory that each does not include.
+
+A reader who has looked at htop, jtop, nvidia-smi, massif or PyTorch's counters has a figure in mind that the ledger does not
+have. Here each is worked out of what the trace has: of the kernel's and the driver's figures as last sampled, of the
+ledger's exact ones. Only tools that apply are listed.
+"""
 
 from typing import Callable, List, NamedTuple, Optional, Sequence, Tuple
 
-from jmassif.analysis.aggregate import Usage, aggregate
+from jmassif.analysis.aggregate import aggregate
 from jmassif.analysis.moments import Moment
 from jmassif.analysis.system import figure_at, samples_of
 from jmassif.model.records import DEVICE_KINDS, TENSOR, AccountType
 from jmassif.model.run import Profile
 from jmassif.model.run_info import is_pytorch
 from jmassif.units import size
-
-
-# ---- others ----
-# Figures that other tools would have shown of the same run, with the memory that each does not include.
-#
-# A reader who has looked at htop, jtop, nvidia-smi, massif or PyTorch's counters has a figure in mind that the ledger does not
-# have. Here each is worked out of what the trace has: of the kernel's and the driver's figures as last sampled, of the
-# ledger's exact ones. Only tools that apply are listed.
 
 _MASSIF_KINDS = ("heap", "heap-overhead")
 # Owners of device memory that a framework's allocator has handed out, and of all that it has reserved.
@@ -146,26 +143,3 @@ def others(profile: Profile, chosen: Moment) -> List[Shown]:
         value = sum(usage.bytes for number, usage in usages.items() if types[number] in row.types)
         found.append(Shown(row.tool, row.figure, value, None, row.leaves_out))
     return found
-
-
-# ---- overlay ----
-
-
-class Beside(NamedTuple):
-    """Bytes: what the tool showed nearest to the moment, and what the ledger held of the same memory."""
-
-    tool: str
-    is_of_device: bool  # it showed a GPU's own memory
-    time: int
-    showed: int
-    held: int
-
-
-def beside(profile: Profile, chosen: Moment, total: Usage) -> Optional[Beside]:
-    """None without a log."""
-    overlay = profile.overlay
-    if overlay is None:
-        return None
-    place = nearest(overlay.times, chosen.time)
-    held = total.on(("device" if overlay.is_of_device else "host") if profile.is_discrete else "")
-    return Beside(overlay.tool, overlay.is_of_device, overlay.times[place], overlay.values[place], held)

@@ -41,8 +41,7 @@ from jmassif.analysis.lines import HotSpot, LineTable, LineUsage, by_place, hot_
 from jmassif.analysis.loading import Loading, find_loading
 from jmassif.analysis.moments import Moment, select, whole_at
 from jmassif.analysis.oom import ALARM, NOTE, Hint, Incident, Outcome, incidents_of, outcome_of, select_device
-from jmassif.analysis.other_tools import Beside, Counted, Series, Shown, beside, counted
-from jmassif.analysis.other_tools import is_board, others, sampled_series
+from jmassif.analysis.other_tools import Counted, Series, Shown, counted, is_board, others, sampled_series
 from jmassif.analysis.regions import NamedRegions, Waterfall, regions_by_name, waterfall
 from jmassif.analysis.sizes import Blocks, SizeTables, blocks, size_tables
 from jmassif.analysis.system import copied_files, Figure, History, Library, Mapped, Pool, fullest, histories, libraries
@@ -156,7 +155,6 @@ class Numbers(NamedTuple):
     balance: Optional[MemoryBalance]
     device_balance: Optional[DeviceBalance]
     others: List[Shown]
-    overlay: Optional[Beside]
     machine: List[Figure]
     machine_sources: List[str]
     mappings: List[Mapped]
@@ -418,7 +416,6 @@ def build_report(run: Profile, at: Moment, names: Optional[Names] = None) -> Rep
         balance=None if is_part else balance_at(run, at),
         device_balance=None if is_part else device_balance(run),
         others=[] if is_part else others(run, at),
-        overlay=None if is_part else beside(run, at, table.total),
         machine=[] if is_part else machine(run, at.time),
         machine_sources=sources(run),
         mappings=mappings(run, names, at),

@@ -37,7 +37,6 @@ class History(NamedTuple):
     is_of_process: bool  # of the recorded process alone
     times: List[int]  # when it changed
     values: List[int]
-    beside: str = ""  # what it is to be seen beside: "both" sides' memory, or one's; "" for none
 
     @property
     def worst(self) -> int:
@@ -80,10 +79,6 @@ def histories(profile: Profile) -> List[History]:
         times, values = samples_of(profile, names)
         if any(values):
             found.append(History(label, wants_much, is_of_process, times, values))
-    overlay = profile.overlay
-    if overlay is not None:
-        side = "both" if not profile.is_discrete else "device" if overlay.is_of_device else "host"
-        found.append(History(f"{overlay.tool} showed in use", False, False, overlay.times, overlay.values, side))
     return found
 
 

@@ -6,7 +6,7 @@ import glob
 import os
 from itertools import islice
 from shlex import quote
-from typing import Any, Callable, Iterable, List, Optional, Set, Tuple, Type
+from typing import Any, Callable, Iterable, List, Set, Tuple, Type
 
 from jmassif.attribution.filters import FilterError, Suppression, kept, parse_filter, parse_suppressions, suppress
 from jmassif.cli import common
@@ -14,8 +14,6 @@ from jmassif.cli.common import Problem, warn
 from jmassif.model.run import Profile
 from jmassif.reader.input import STDIN, open_input, without_repeats
 from jmassif.reader.tokens import MAGIC
-
-_MOST_OVERLAY_BYTES = 256 << 20
 
 
 # ---- values -----------------------------------------------------------------------------------------
@@ -216,28 +214,3 @@ class Suppressions:
         for place, each in enumerate(self._all):
             if place not in self._used:
                 warn(f"{each.file}:{each.line}: {each.text} matched nothing")
-
-
-# ---- another tool's log -----------------------------------------------------------------------------
-
-
-def add_overlay(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--overlay", metavar="LOG", help="a tegrastats, jtop or nvidia-smi log to compare with")
-
-
-def overlay_runs(name: Optional[str], runs: List[Profile]) -> None:
-    """Read the log of another tool, if there is one, for each run. Raises Problem."""
-    if name is None:
-        return
-    from jmassif.reader.overlay import OverlayError, parse
-
-    try:
-        with open(name, encoding="utf-8", errors="replace", newline="") as file:
-            lines = file.read(_MOST_OVERLAY_BYTES).splitlines()
-    except OSError as error:
-        raise Problem(f"{name}: {error.strerror}")
-    for run in runs:
-        try:
-            run.overlay = parse(lines, run)
-        except OverlayError as error:
-            raise Problem(f"{name}: {error}")

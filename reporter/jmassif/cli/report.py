@@ -12,8 +12,8 @@ from jmassif.analysis.moments import SelectionError
 from jmassif.attribution.views import WITHOUT_THREADS
 from jmassif.cli import common
 from jmassif.cli.common import Parser, Problem
-from jmassif.cli.options import Suppressions, add_filters, add_overlay, add_suppressions, add_traces
-from jmassif.cli.options import filter_runs, non_empty, number, overlay_runs, shown_name, traces_of
+from jmassif.cli.options import Suppressions, add_filters, add_suppressions, add_traces
+from jmassif.cli.options import filter_runs, non_empty, number, shown_name, traces_of
 from jmassif.cli.terminal import is_terminal
 from jmassif.model.process_tree import Process, newest_run, twice
 from jmassif.model.run import Profile
@@ -37,8 +37,8 @@ _RANGE = ("from", "to")
 _TREE = ("snapshot", "threshold", "by", "fold")
 _TABLE = ("include", "exclude", "snapshot", "by", "fold")
 _FLAMES = ("threshold", *_TABLE, "value")
-_PAGE = ("include", "exclude", "source", "no-source", "overlay")
-_REPORT = ("threshold", *_TABLE, *_RANGE, "source", "no-source", "overlay", "segments", "held-twice")
+_PAGE = ("include", "exclude", "source", "no-source")
+_REPORT = ("threshold", *_TABLE, *_RANGE, "source", "no-source", "segments", "held-twice")
 # Options that choose what is shown. The others work with every format.
 _CHOICES = (*_REPORT, "value", "pages")
 
@@ -61,7 +61,7 @@ FORMATS = {
     "text": Format("a report for a terminal", TEXT, _REPORT, BY, fold="internal"),
     "html": Format("a browser: one page", PAGE, _PAGE),
     "massif": Format("ms_print, massif-visualizer", TEXT, (*_TREE, "pages"), BY),
-    "json": Format("programs: the whole run, with a schema", LARGE, (*_TABLE, "overlay"), _TABLES),
+    "json": Format("programs: the whole run, with a schema", LARGE, _TABLE, _TABLES),
     "csv": Format("spreadsheets: a table, also over time", TEXT, _TABLE, _TABLES),
     # A flame graph as wide as a screen shows nothing smaller than 0.01 %.
     "folded": Format("flamegraph.pl, speedscope", TEXT, _FLAMES, BY, 0.01),
@@ -152,7 +152,6 @@ def _add_selection(parser: Parser, is_export: bool) -> None:
     share = "fold stacks below this share [the recorder's]"
     option("--threshold", type=number(0, 100, "%"), metavar="PERCENT", help=share)
     option("--fold", choices=FOLDS, metavar="WHICH", help="internal: one row for frames inside a package; or none")
-    add_overlay(parser)
     option("--anonymous", action="store_true", help="remove user, host, paths, arguments, environment, source")
     # jm_print writes exports as well, and leaves these out of its help.
     figure, pages = "figure of a stack in folded", "count resident pages in massif, too"
@@ -254,7 +253,6 @@ def _read(arguments: argparse.Namespace, names: List[str], known: Suppressions) 
     for name, run_ in zip(names, runs):
         if arguments.by == "thread" and not run_.has_threads:
             raise Problem(f"{name}: {WITHOUT_THREADS}")
-    overlay_runs(arguments.overlay, runs)
     filter_runs(arguments, names, runs, arguments.format == "html")
     for run_ in runs:
         known.apply(run_)

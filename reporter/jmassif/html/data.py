@@ -21,7 +21,7 @@ from jmassif.render import summary
 from jmassif.render.failures import arithmetic, sentence
 from jmassif.render.job import Statement
 from jmassif.render.sources import Sources
-from jmassif.render.system import BALANCE, doubts, overlay_sentence
+from jmassif.render.system import BALANCE, doubts
 from jmassif.units import count
 
 
@@ -104,10 +104,7 @@ def _events(report: Report, columns: Columns) -> head.Events:
     columns.add("machine.time", [time for history in histories for time in history.times])
     columns.add("machine.bytes", [value for history in histories for value in history.values])
     return head.Events(
-        [
-            head.MachineFigure(rows=len(each.times), **_fields(each, "label worst is_of_process beside"))
-            for each in histories
-        ],
+        [head.MachineFigure(rows=len(each.times), **_fields(each, "label worst is_of_process")) for each in histories],
         was_short(profile),
         [head.Mark(mark.time, shown(mark.text)) for mark in profile.marks[:MAX_EVENTS]],
         [head.Region(**_fields(region, "text begin end depth")) for region in profile.regions[:MAX_EVENTS]],
@@ -220,11 +217,6 @@ def others(report: Report, found: Cells) -> List[head.OtherFigure]:
     counted = report.counted_by_others
     for each, values in zip(counted, _values(found, counted)):
         rows.append(head.OtherFigure(**_fields(each, "tool figure leaves_out"), times=None, values=values))
-    overlay = report.profile.overlay
-    if overlay is not None:
-        figure = "memory used" if overlay.is_of_device else "RAM"
-        tool = shown(f"{overlay.tool}, by its log")
-        rows.append(head.OtherFigure(tool, figure, "owners", overlay.times, overlay.values))
     return rows
 
 
@@ -401,7 +393,6 @@ def run_data(
         _balances(report, found),
         _balance_of(report, found),
         others(report, found),
-        overlay_sentence(report.overlay, profile.time_unit) if report.overlay else "",
         oom(report),
         mapped(profile, found, columns),
         _blocks(report, found, share, columns),

@@ -101,13 +101,10 @@ class Moments(NamedTuple):
 
 
 class MachineFigure(NamedTuple):
-    """A figure of the machine. `beside`: the plot of memory that it is drawn in, "both", "host", "device", or "" for none."""
-
     label: str
     rows: int
     worst: int  # bytes: the least of what is free, the most of what is used
     is_of_process: bool
-    beside: str
 
 
 class Mark(NamedTuple):
@@ -267,7 +264,6 @@ class Figures(NamedTuple):
     balances: Sequence[Balance] = ()
     balance_of: Sequence[int] = ()  # by moment
     others: Sequence[OtherFigure] = ()
-    overlay: str = ""  # the log of another tool at the peak, in a sentence
     oom: OutOfMemory = OutOfMemory()
     mapped: Sequence[Tuple[str, str]] = ()  # library and kind
     blocks_left_out: Tuple[int, int] = (0, 0)

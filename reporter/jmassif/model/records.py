@@ -417,12 +417,3 @@ class End(NamedTuple):
     time: int
     reason: str  # "exit", "signal" or "end"
     code: int
-
-
-class Overlay(NamedTuple):
-    """Figures of another tool during the run: its log, on the trace's clock."""
-
-    tool: str
-    is_of_device: bool  # of a GPU's own memory
-    times: List[int]  # in order, within the run
-    values: List[int]  # bytes in use, likewise

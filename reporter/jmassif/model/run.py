@@ -84,7 +84,6 @@ class Profile:
         self.region_sums: Dict[str, records.RegionSum] = {}
         self.objects: List[records.LoadedObject] = []
         self.end: Optional[records.End] = None
-        self.overlay: Optional[records.Overlay] = None  # what another tool showed, if the user has a log of it
         self.is_running = False  # known of the process while its trace is followed
         self.was_dismissed = False  # its parent is known (model/process_tree.py), had it end, and went on well
         # 1 for each account that is to be seen; None: all. Compositions are of these alone, totals are not.

@@ -4,7 +4,7 @@
 from typing import Dict, List, NamedTuple, Tuple
 
 from jmassif.analysis.balance import DeviceBalance, MemoryBalance
-from jmassif.analysis.summary import Beside, Report
+from jmassif.analysis.summary import Report
 from jmassif.model.records import DEVICE_KINDS
 from jmassif.render.layout import Column, Lines, Table, heading, paragraph, rest
 from jmassif.render.view import View
@@ -121,16 +121,7 @@ def other_tools(report: Report, view: View) -> Lines:
         text, _, more = row.leaves_out.partition("; ")
         lines.append(_TOOLS.row(f"{row.tool}: {row.figure}", size(row.bytes), when, text))
         lines += [f"  ({more})"] if more else []
-    return lines + (paragraph(overlay_sentence(report.overlay, unit)) if report.overlay else [])
-
-
-def overlay_sentence(found: Beside, time_unit: str) -> str:
-    others = found.showed - found.held
-    text = f"{found.tool} showed {size(found.showed)} in use at {moment(found.time, time_unit)}; the ledger explains"
-    if others < 0:
-        return f"{text} {size(found.held)}, more than that: never written to, or allocated after the line."
-    who = "contexts and other programs" if found.is_of_device else "the profiler, the system and other programs"
-    return f"{text} {size(found.held)}; the rest, {size(others)}, is {who}."
+    return lines
 
 
 # ---- balance ---------------------------------------------------------------------------------

@@ -117,7 +117,6 @@ def _sections(report: Report, view: View) -> Iterator[Section]:
         owners.by_part: view.by == "part",
         owners.by_thread: view.by == "thread",
         system.mapped: view.by == "library",
-        system.other_tools: report.overlay is not None,
         system.machine: report.outcome.short_at is not None,
     }
     for rank, section in _SECTIONS:

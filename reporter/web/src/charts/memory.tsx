@@ -6,9 +6,8 @@
 import uPlot from 'uplot';
 import { render } from 'preact';
 import { moment as time, size } from '../base/units.js';
-import { type Area, areas, edges, exact, nearestMoment, type Side, times, valueAt } from '../runs/areas.js';
+import { type Area, areas, edges, exact, nearestMoment, type Side, times } from '../runs/areas.js';
 import type { Page } from '../runs/page.js';
-import type { Figure } from '../runs/parts.js';
 import type { Dimension } from '../runs/run.js';
 import { drawMarks, LANE, lanesOf, NAMES } from './marks.js';
 import { theme, TimePlot } from './plot.js';
@@ -42,8 +41,6 @@ export class MemoryPlot extends TimePlot {
     now: Float64Array;
     exact: Float64Array;
     lanes: number;
-    /** Figures of another tool's log. */
-    beside: Figure[];
     areas: Area[] = [];
     /** Upper edges of the areas, the lowest first. */
     #stacked: (Area & { sums: Float64Array })[] = [];
@@ -63,20 +60,19 @@ export class MemoryPlot extends TimePlot {
         const { now, most } = exact(this.run, this.x, side);
         this.now = now;
         this.exact = most;
-        this.beside = this.run.parts.machine.filter((figure) => figure.beside === side);
         canvas.append(this.#tip);
         canvas.onmouseleave = () => (this.#tip.hidden = true);
     }
 
     /** `focus`: the area that alone is in full colour; '' for all. */
     draw(dimension: Dimension, focus: string) {
-        const { run, x, beside } = this;
+        const { run, x } = this;
         this.areas = areas(run, dimension, this.side);
         this.theme = theme();
         this.#stacked = edges(run, this.areas, x, this.now);
         const isCache = (name: string) =>
             name === 'cached' || (dimension === 'owner' && run.head.owners.some((owner) => owner.name === name && owner.group === 'cached'));
-        const [back, text, problem] = ['--back', '--text', '--problem'].map((name) => this.theme[name]);
+        const [back, text] = ['--back', '--text'].map((name) => this.theme[name]);
         const fill = ({ name, colour }: Area) =>
             focus && name !== focus ? `color-mix(in srgb, ${colour} 25%, ${back})` : isCache(name) ? hatched(colour) : colour;
         this.make(
@@ -84,13 +80,8 @@ export class MemoryPlot extends TimePlot {
                 // The topmost is drawn first.
                 ...[...this.#stacked].reverse().map((area) => ({ label: area.name, fill: () => fill(area), stroke: back, width: 1 })),
                 { label: 'exact total', stroke: text, width: 1 },
-                ...beside.map(({ label }) => ({ label, stroke: problem, width: 1.5, dash: [6, 3], paths: uPlot.paths.stepped?.({ align: 1 }) })),
             ],
-            [
-                ...[...this.#stacked].reverse().map((area) => area.sums),
-                this.exact,
-                ...beside.map((figure) => Array.from(x, (at) => valueAt(figure, at))),
-            ],
+            [...[...this.#stacked].reverse().map((area) => area.sums), this.exact],
             { setCursor: [(u) => this.#hover(u)] },
         );
     }

@@ -9,7 +9,7 @@ import { signsOf } from '../charts/marks.js';
 import { MemoryPlot } from '../charts/memory.js';
 import { openingSpan, spanOf, theme, wholeSpan, zoomBy } from '../charts/plot.js';
 import { useRoom } from '../charts/room.js';
-import { type Area, areas, exact, type Side, times, valueAt } from '../runs/areas.js';
+import { type Area, areas, exact, type Side, times } from '../runs/areas.js';
 import { nameOf } from './seen.js';
 import { type Page, settingOf } from '../runs/page.js';
 import type { Dimension, Run } from '../runs/run.js';
@@ -46,7 +46,6 @@ function Values({ page, side, dimension, list, focus, setFocus }: TableProps) {
         if (only) page.narrow(only);
         else setFocus(focus === name ? '' : name);
     };
-    const beside = run.parts.machine.filter((figure) => figure.beside === side);
     const { host, device } = run.moments[moment];
     const shared = { both: host + device, host, device }[side] - all;
     return (
@@ -74,16 +73,6 @@ function Values({ page, side, dimension, list, focus, setFocus }: TableProps) {
                             {size(held)}
                         </td>
                         <td class="figure">{other === null ? wholePercent(held, all) : growth(held - before)}</td>
-                    </tr>
-                ))}
-                {beside.map((figure) => (
-                    <tr key={figure.label} class="beside">
-                        <th scope="row">
-                            <i class="sign-beside" />
-                            {figure.label}
-                        </th>
-                        <td class="figure">{size(valueAt(figure, run.moments[moment].time) ?? 0)}</td>
-                        <td />
                     </tr>
                 ))}
             </tbody>

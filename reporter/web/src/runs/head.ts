@@ -36,7 +36,6 @@ export type RunHead = {
     balances: Balance[];
     balance_of: number[];
     others: OtherFigure[];
-    overlay: string;
     oom: OutOfMemory;
     mapped: [string, string][];
     blocks_left_out: [number, number];
@@ -67,8 +66,7 @@ export type ColumnSpec = { type: 'number' | 'signed' | 'address'; rows: number; 
 export type Scope = { name: string; depth: number; begin: number; end: number };
 export type Region = { text: string; begin: number; end: number | null; depth: number };
 export type Mark = { time: number; text: string };
-/** A figure of the machine. `beside`: the plot of memory that it is drawn in, "both", "host", "device", or "" for none. */
-export type MachineFigure = { label: string; rows: number; worst: number; is_of_process: boolean; beside: string };
+export type MachineFigure = { label: string; rows: number; worst: number; is_of_process: boolean };
 /** Indices of moments, or -1. `first`: of the first screen. */
 export type ChosenMoments = { first: number; peak: number; end: number };
 export type Peak = { moment: number; time: number; host: number; device: number };

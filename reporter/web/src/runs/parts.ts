@@ -19,7 +19,7 @@ export const MAPPED = ['resident', 'virtual', 'shared', 'swapped'] as const;
 /** Bytes. */
 export type MappedFigures = Record<(typeof MAPPED)[number], number>;
 /** A figure of the machine: from each time on, so many bytes. */
-export type Figure = { label: string; worst: number; isOfProcess: boolean; beside: string } & Record<'time' | 'bytes', Float64Array>;
+export type Figure = { label: string; worst: number; isOfProcess: boolean } & Record<'time' | 'bytes', Float64Array>;
 
 /** Memory by cell and moment. */
 type HeldParts = {
@@ -57,10 +57,10 @@ function bounds(rowsOf: Float64Array) {
 function machineOf({ head, column }: RunData): Figure[] {
     const [time, bytes] = [column('machine.time'), column('machine.bytes')];
     let end = 0;
-    return head.machine.map(({ label, rows, worst, is_of_process, beside }) => {
+    return head.machine.map(({ label, rows, worst, is_of_process }) => {
         const begin = end;
         end += rows;
-        return { label, worst, isOfProcess: is_of_process, beside, time: time.subarray(begin, end), bytes: bytes.subarray(begin, end) };
+        return { label, worst, isOfProcess: is_of_process, time: time.subarray(begin, end), bytes: bytes.subarray(begin, end) };
     });
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// Figures of other tools at the chosen moment, computed or from their logs, and what each does not include.
+// Figures of other tools at the chosen moment, and what each does not include.
 
 import { moment as time } from '../base/units.js';
 import { Table } from '../charts/table.js';
@@ -13,7 +13,7 @@ const nearest = (times: number[], at: number) =>
 
 function View({ page }: { page: Page }) {
     const { whole: run, moment } = page;
-    const { unit, others, overlay } = run.head;
+    const { unit, others } = run.head;
     const now = run.moments[moment];
     const rows = others.map(({ tool, figure, leaves_out, times, values }) => {
         const place = times ? nearest(times, now.time) : moment;
@@ -22,26 +22,23 @@ function View({ page }: { page: Page }) {
         return { name: `${tool}: ${figure}`, leaves_out, held: values[place], at, most: values.reduce((most, value) => Math.max(most, value), 0) };
     });
     return (
-        <>
-            <Table
-                caption="Compared with other tools"
-                columns={[
-                    { head: 'tool', value: (row) => row.name },
-                    { head: `at ${now.name}`, as: 'bytes', value: (row) => row.held },
-                    {
-                        head: 'sampled at',
-                        as: 'figure',
-                        value: (row) => row.at ?? now.time,
-                        show: (row) => (row.at === null ? '' : time(row.at, unit)),
-                        title: () => '',
-                    },
-                    { head: 'max', as: 'bytes', value: (row) => row.most },
-                    { head: 'does not include', value: (row) => row.leaves_out },
-                ]}
-                rows={rows}
-            />
-            {overlay && <p>At the peak {overlay}</p>}
-        </>
+        <Table
+            caption="Compared with other tools"
+            columns={[
+                { head: 'tool', value: (row) => row.name },
+                { head: `at ${now.name}`, as: 'bytes', value: (row) => row.held },
+                {
+                    head: 'sampled at',
+                    as: 'figure',
+                    value: (row) => row.at ?? now.time,
+                    show: (row) => (row.at === null ? '' : time(row.at, unit)),
+                    title: () => '',
+                },
+                { head: 'max', as: 'bytes', value: (row) => row.most },
+                { head: 'does not include', value: (row) => row.leaves_out },
+            ]}
+            rows={rows}
+        />
     );
 }
 
