@@ -14,7 +14,7 @@ import pytest
 
 from jmassif.analysis.oom import NOTE
 from jmassif.analysis.processes import join
-from jmassif.analysis.sizes import Block, blocks
+from jmassif.analysis.blocks import Block, blocks
 from jmassif.attribution.names import Names
 from jmassif.attribution.views import thread_naming
 from jmassif.html import cells as cells_module, page as html
@@ -364,7 +364,7 @@ def test_a_tensor_at_the_start_of_its_segment_ends_for_itself() -> None:
     trace.block(2, 0x1000, 50, tensor)
     trace.block_end(3, 0x1000, tensor)
     trace.block_end(4, 0x1000, cache)
-    segment, inside = blocks(trace.load()).rows
+    segment, inside = blocks(trace.load(), 9).rows
     assert segment == Block(1, 5, 0x1000, 100, cache)
     assert inside == Block(2, 4, 0x1000, 50, tensor)
 

@@ -33,9 +33,9 @@ from operator import add, and_
 from typing import Dict, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple, TypeVar
 
 from jmassif.analysis.aggregate import aggregate
+from jmassif.analysis.blocks import live_sizes
 from jmassif.analysis.inherited import left_at
 from jmassif.analysis.moments import Moment, before_clean_up, last_before_the_fall, snapshot_by
-from jmassif.analysis.sizes import recorded_sizes
 from jmassif.attribution.blame import Innermost
 from jmassif.attribution.names import Names
 from jmassif.attribution.packages import OWN
@@ -452,7 +452,7 @@ def _find_growth(profile: Profile, names: Names) -> Growth:
     if len(samples) < least:
         return Growth([], step, n_steps, at, "few-snapshots", len(samples), least)
     live, left = profile.composition(end), profile.composition(last)
-    sizes = lru_cache(maxsize=None)(lambda: recorded_sizes(profile, Moment("the end", at, live, end))[0])
+    sizes = lru_cache(maxsize=None)(lambda: live_sizes(profile, Moment("the end", at, live, end)))
     # Rises by sample, and the proven part of them.
     sums: Dict[_Line, List[int]] = defaultdict(lambda: [0] * (len(samples) + 1))
     proven: Dict[_Line, List[int]] = defaultdict(lambda: [0] * (len(samples) + 1))

@@ -6,7 +6,6 @@ JSON and page are made of a Report; sentences stand in render/summary.py and ren
 unit of `run.time_unit`. Labels are safe to show.
 """
 
-import sys
 from typing import Callable, Dict, Generic, Iterator, List, NamedTuple, Optional, Tuple, TypeVar
 
 from jmassif.analysis.advice import CacheCause, cause_of_cache, hints_at
@@ -22,6 +21,7 @@ from jmassif.analysis.balance import (
     sampled,
     sampled_before,
 )
+from jmassif.analysis.blocks import Blocks, blocks
 from jmassif.analysis.device_memory import Fragmentation, Layout, layout_at, layouts, over_time
 from jmassif.analysis.held_twice import Twice, held_twice
 from jmassif.analysis.inherited import Inherited, inherited_at
@@ -43,7 +43,6 @@ from jmassif.analysis.moments import Moment, select, whole_at
 from jmassif.analysis.oom import ALARM, NOTE, Hint, Incident, Outcome, incidents_of, outcome_of, select_device
 from jmassif.analysis.other_tools import Counted, Series, Shown, counted, is_board, others, sampled_series
 from jmassif.analysis.regions import NamedRegions, Waterfall, regions_by_name, waterfall
-from jmassif.analysis.sizes import Blocks, SizeTables, blocks, size_tables
 from jmassif.analysis.system import copied_files, Figure, History, Library, Mapped, Pool, fullest, histories, libraries
 from jmassif.analysis.system import machine, mappings, pools, sources, total_memory
 from jmassif.attribution.names import Names
@@ -208,10 +207,6 @@ class Report(Numbers):
     def lines_by(self, by: str, is_folded: bool, selector: Optional[str], threshold: float) -> LineTable:
         """Raises moments.SelectionError."""
         return line_table(self.profile, self.names, by, is_folded, selector, threshold)
-
-    def sizes(self, at: Moment, most_lines: int = sys.maxsize) -> SizeTables:
-        """Sizes of blocks. Further lines are one row."""
-        return size_tables(self.profile, self.names, at, most_lines)
 
     def waterfall(self, limit: int) -> Waterfall:
         """The start-up calls that cost most."""

@@ -4,7 +4,6 @@
 from typing import Dict, Iterator, List, Sequence, Tuple
 
 from jmassif.analysis.fit import FitError, try_settings
-from jmassif.analysis.moments import select
 from jmassif.analysis.summary import Report
 from jmassif.html.cells import shown
 from jmassif.html.head import ReadyTable, TableCell
@@ -12,7 +11,6 @@ from jmassif.model.records import Growth, growth_by_side
 from jmassif.model.run_info import counted
 from jmassif.render import summary
 from jmassif.render.events import TWICE_NOTE, host_memory
-from jmassif.render.lines import how_exact
 from jmassif.render.words import NOT_COUNTED
 from jmassif.units import count, growth, moment, size
 
@@ -22,7 +20,6 @@ Heads = Sequence[Tuple[str, str]]
 _MAX_PLACES = 100
 _KEEPERS = 3
 _MAX_COUNTS = 200
-_MAX_LINES = 200
 _MAX_MOMENTS = 400
 _MAX_PIECES = 1 << 18  # in all maps over time: a few seconds' work
 _MAX_REPLAYED = 1 << 16  # records of blocks: a second's work, for each setting
@@ -126,71 +123,6 @@ def temporaries(report: Report) -> Iterator[ReadyTable]:
     ]
     note = "freed before their thread allocated anything else; in the whole run"
     yield from _table("temporaries", "Temporaries", heads, rows, note, 15)
-
-
-# Columns of sizes by owner: sizes of up to so many bits.
-_STEPS = (
-    ("< 64 B", 6),
-    ("< 512 B", 9),
-    ("< 4 KiB", 12),
-    ("< 32 KiB", 15),
-    ("< 256 KiB", 18),
-    ("< 2 MiB", 21),
-    ("< 16 MiB", 24),
-)
-
-
-def _class(bits: int) -> str:
-    """Sizes of so many bits."""
-    return f"{bits} B" if bits < 2 else f"{size(1 << bits >> 1)} to {size(1 << bits)}"
-
-
-def sizes(report: Report) -> Iterator[ReadyTable]:
-    """Sizes of blocks at the peak and in the whole run, by owner, and lines that allocate often."""
-    at = select(report.profile, "peak")
-    by = report.sizes(at, _MAX_LINES)
-    if not by.asked.blocks:
-        return
-    known = [{each.most.bit_length(): (each.blocks, each.bytes) for each in of.classes} for of in (by.held, by.asked)]
-    bits = sorted({each for of in known for each in of})
-    rows: List[Row] = [
-        [_class(each), *known[0].get(each, (0, 0)), *known[1].get(each, (0, 0))]
-        for each in range(bits[0], bits[-1] + 1)
-    ]
-    heads = [
-        ("size of a block", ""),
-        *(
-            (f"{what} {when}", kind)
-            for when in ("at the peak", "in all")
-            for what, kind in (("blocks", "number"), ("bytes", "bytes"))
-        ),
-    ]
-    total: Row = ["all", by.held.blocks, by.held.bytes, by.asked.blocks, by.asked.bytes]
-    note = f"at {at.name} ({moment(at.time, report.run.time_unit)}), and in the whole run. {how_exact(report, by.held, by.asked)}"
-    yield from _table("sizes", "Blocks by size", heads, rows, note, 64, total)
-    of_run = [("blocks", "number"), ("bytes", "bytes"), ("mean", "bytes")]
-    rows = []
-    for row in by.owners:
-        n_of = [0] * (len(_STEPS) + 1)
-        for each in row.asked.classes:
-            n_of[sum(each.most.bit_length() > most for _, most in _STEPS)] += each.blocks
-        rows.append([shown(row.name), *n_of, row.asked.blocks, row.asked.bytes, row.asked.mean])
-    heads = [("owner", ""), *((name, "number") for name, _ in _STEPS), ("larger", "number"), *of_run]
-    yield from _table("sizes", "Blocks by size and owner", heads, rows, "in the whole run", 12)
-    heads = [("line", "long"), of_run[0], ("share", "percent"), *of_run[1:], ("at once", "number")]
-    rows = [
-        [
-            shown(row.name),
-            row.asked.blocks,
-            100 * row.asked.blocks / by.asked.blocks,
-            row.asked.bytes,
-            row.asked.mean,
-            row.at_once,
-        ]
-        for row in by.lines
-    ]
-    note = "in the whole run; at once: freed before their thread had allocated anything else"
-    yield from _table("sizes", "Lines that allocate most often", heads, rows, note, 12)
 
 
 def fragmentation(report: Report) -> Iterator[ReadyTable]:
@@ -341,7 +273,7 @@ def _manifest(report: Report) -> Iterator[ReadyTable]:
 
 def tables(report: Report) -> List[ReadyTable]:
     """Those of a process."""
-    each = (leaks, temporaries, sizes, fragmentation, settings, held_twice, start_up, events, warnings, _manifest)
+    each = (leaks, temporaries, fragmentation, settings, held_twice, start_up, events, warnings, _manifest)
     return [table for made in each for table in made(report)]  # type: ignore[operator]
 
 

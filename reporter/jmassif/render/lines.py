@@ -7,7 +7,6 @@ from jmassif.analysis.aggregate import Usage
 from jmassif.analysis.calltree import ROOT, BottomUp, Shape
 from jmassif.analysis.lines import LineRow, LineTable, LineUsage
 from jmassif.analysis.moments import Moment
-from jmassif.analysis.sizes import Histogram
 from jmassif.analysis.summary import Report
 from jmassif.attribution.names import Names
 from jmassif.attribution.views import LINE_VIEWS, naming
@@ -146,19 +145,6 @@ def write_lines(report: Report, view: View) -> Lines:
     sources = sources_of(report.profile, view.source)
     lines += [""] + _table_of(report, table, rows, sources)
     return lines + (_changed(report, rows, sources) if sources else [])
-
-
-# ---- sizes of blocks -------------------------------------------------------------------------
-
-
-def how_exact(report: Report, held: Histogram, asked: Histogram) -> str:
-    if not held.blocks_by_mean and not asked.blocks_by_mean:
-        return "The size of each block is on record."
-    text = (
-        f"Of {count(held.blocks, 'block')} held then {percent(held.blocks_by_mean, held.blocks)}, and of {asked.blocks:,} in all"
-        f" {percent(asked.blocks_by_mean, asked.blocks)} count with the mean size of their place (a stack): they have no records."
-    )
-    return text + ("" if report.run.manifest.get("option.large") == "0" else " Recorded with --large=0 all have.")
 
 
 # ---- stacks ----

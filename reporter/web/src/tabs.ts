@@ -37,11 +37,7 @@ export type Tab = { id: string; title: string; views: View[] };
 const TABS: Tab[] = [
     { id: 'by-line', title: 'Lines', views: [Lines, CallersCallees, ready('temporaries', 'Temporaries')] },
     { id: 'flame-graph', title: 'Flame graph', views: [Calls] },
-    {
-        id: 'allocations',
-        title: 'Allocations',
-        views: [BlocksOverTime, Blocks, DeviceMap, ready('fragmentation', 'Fragmentation over time'), ready('sizes', 'Block sizes')],
-    },
+    { id: 'allocations', title: 'Allocations', views: [BlocksOverTime, Blocks, DeviceMap, ready('fragmentation', 'Fragmentation over time')] },
     { id: 'by-owner', title: 'Owners', views: [Owners, Mapped, ready('held-twice', 'Held twice')] },
     { id: 'leaking', title: 'Leaks', views: [ready('leaks', 'Still allocated at exit')] },
     { id: 'failures', title: 'Out of memory', views: [OutOfMemory] },
