@@ -53,11 +53,8 @@ _MEMBERS: Mapping[Any, Sequence[str]] = {
 # Members with only these texts, by the name of their record.
 _WORDS: Mapping[Tuple[str, str], Sequence[str]] = {
     ("ColumnSpec", "type"): ("number", "signed", "address"),
-    ("DifferenceTable", "number_is"): ("blocks", "calls"),
-    ("Finding", "pool"): ("host", "device", "bytes"),
     ("Identity", "unit"): ("ms", "i", "B"),
     ("Kind", "side"): ("host", "device", ""),
-    ("LadderRow", "role"): ("shown", "sum", "less", "plus"),
     ("NamedReport", "space"): ("host", "device", ""),
     ("ShownRung", "role"): ("shown", "sum", "less", "plus"),
     ("Statement", "severity"): ("alarm", "warning", "note"),
