@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """The first screen: what the Report says at the moments that have a name, for the page's script, and as markup.
 
-The markup is in the page before its script and its data: readable while these load. Without scripts it has the ladder and the
-largest lines too. Every text is escaped here.
+The markup is in the page before its script and its data: readable while these load. Every text is escaped here.
 """
 
 import re
 from html import escape
-from typing import List, Optional, Sequence, Tuple
+from typing import List, Optional, Sequence
 
 from jmassif.analysis.moments import select
 from jmassif.analysis.processes import JobReport
@@ -144,28 +143,9 @@ def _figure(of: NamedReport) -> str:
     return f'<p class="size" elementtiming="headline">{figures} {_text(of.when)} <span class="quiet">{_text(of.capacity)}</span></p>'
 
 
-def _table(heads: Sequence[str], rows: Sequence[Sequence[str]], caption: str) -> str:
-    head = "".join(f"<th>{text}</th>" for text in heads)
-    body = "".join(f"<tr>{''.join(f'<td>{_text(text)}</td>' for text in row)}</tr>" for row in rows)
-    return f"<table><caption>{_text(caption)}</caption><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
-
-
-def _of_process(report: Report, sources: Optional[Sources]) -> str:
-    of = _named(report, 0, sources)
-    said = "".join(map(_paragraph, of.statements))
-    tables = [
-        _table(("", "MiB"), [(row.label, f"{row.number:,}") for row in ladder.rows], ladder.title)
-        for ladder in of.ladders
-    ]
-    lines = [(row.label, size(row.total), row.source) for row in of.lines]
-    tables.append(_table(("line", "total", "source"), lines, f"Largest lines, {of.when}"))
-    return f"{_figure(of)}{said}<noscript>{''.join(tables)}</noscript>"
-
-
-def first_screen(
-    job: Optional[JobReport], reports_: Sequence[Report], sources: Sequence[Optional[Sources]] = ()
-) -> str:
+def first_screen(job: Optional[JobReport], reports_: Sequence[Report]) -> str:
     """Of the run with which the page opens: the sum of several processes, else the one."""
     if job is not None:
         return "".join(map(_paragraph, statements(job)))
-    return _of_process(reports_[0], sources[0] if sources else None)
+    of = _named(reports_[0], 0, None)
+    return _figure(of) + "".join(map(_paragraph, of.statements))

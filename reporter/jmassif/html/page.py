@@ -124,7 +124,7 @@ def page(job: Processes, directories: Optional[Sequence[str]], is_served: bool =
     made = build_job_report(job, [report.names for report in reports]) if len(reports) > 1 else None
     runs = job_data(made, reports, sources) if made else [run_data(reports[0], sources=sources[0])]
     packed = pack(runs, title, together(made) if made else None)
-    yield from fill_page(title, first_screen(made, reports, sources), packed, is_served, about=about)
+    yield from fill_page(title, first_screen(made, reports), packed, is_served, about=about)
 
 
 def write(profile: Profile, view: View) -> Iterator[str]:
