@@ -3,9 +3,9 @@
 
     board = before + the ledger, owner by owner + untouched + allocators + Valgrind + unaccounted + elsewhere + free
 
-`untouched` takes away what the ledger has and no page stands for. Others of its rows may be negative too, and then go by a name that
-a number to take away goes with. The kernel's figures are those of a snapshot at which the process's pages were sampled (docs/trace-format.md, "The
-machine"), and the ledger's are of the same snapshot, so the sum is exact. On a discrete GPU it is the host's memory.
+`untouched` takes away what the ledger has and no page stands for; other rows may be negative too. The kernel's figures are those
+of a snapshot at which the process's pages were sampled (docs/trace-format.md, "The machine"), and the ledger's are of the same
+snapshot, so the sum is exact. On a discrete GPU it is the host's memory.
 """
 
 from collections import defaultdict

@@ -11,9 +11,10 @@ from typing import Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence
 from jmassif.analysis.aggregate import Usage, aggregate, columns_by, sum_of
 from jmassif.analysis.leaks import NOT_FREED, find_growth, importing
 from jmassif.analysis.moments import Moment, select
+from jmassif.analysis.other_tools import ALLOCATED_OWNERS
 from jmassif.attribution.names import Names
 from jmassif.attribution.views import Location, charges, totals
-from jmassif.model.records import TENSOR, LiveBytesByAccount
+from jmassif.model.records import LiveBytesByAccount
 from jmassif.model.run import Profile
 from jmassif.model.run_info import used_sides
 
@@ -122,8 +123,6 @@ def line_table(
 
 # ---- the largest lines, and the one to start with ---------------------------------------------
 
-# Owners of memory that a framework's allocator has handed out.
-_TENSOR_OWNERS = (TENSOR, "workspace")
 # Groups that a line of the user's own can change.
 _MINE = ("yours", "cached")
 # This share of the memory space: a smaller place is none to start with.
@@ -196,7 +195,7 @@ def largest_lines(profile: Profile, names: Names, places: Places, space: str, n:
 
     def line(place: Place) -> LineUsage:
         parts = places[place]
-        tensors = _sum(parts, space, lambda part: part.owner in _TENSOR_OWNERS)
+        tensors = _sum(parts, space, lambda part: part.owner in ALLOCATED_OWNERS)
         cache = _sum(parts, space, lambda part: group_of.get(part.owner) == "cached")
         imported = _sum(parts, space, lambda part: part.is_imported)
         figures = (tensors, cache, imported, sum_of(parts.values()))

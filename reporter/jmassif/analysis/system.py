@@ -145,13 +145,6 @@ class Pool(NamedTuple):
         return 0.0 if self.used is None else self.share(self.used)
 
 
-def _most_used(profile: Profile, total: str, free: str) -> Optional[int]:
-    """The most that was in use, by two figures of the machine of which one is what is left."""
-    times, values = profile.system.get(free, ((), ()))
-    used = [(profile.system_at(total, time) or 0) - left for time, left in zip(times, values)]
-    return max((n for n in used if n >= 0), default=None)
-
-
 def _device(profile: Profile) -> Optional[Pool]:
     """A device's memory, from samples of the driver and from failed allocations."""
     looks = [event.figures for event in profile.exhaustions.values() if "device-total" in event.figures]
@@ -159,7 +152,7 @@ def _device(profile: Profile) -> Optional[Pool]:
     used = [figures["device-total"] - figures.get("device-free", 0) for figures in looks]
     if "device-total" in profile.system:
         totals.append(profile.system["device-total"][1][-1])
-        used.append(_most_used(profile, "device-total", "device-free") or 0)
+        used.append(max(samples_of(profile, ("device-total", "device-free"))[1], default=0))
     return Pool("gpu", ("device",), max(totals), max(0, *used)) if totals else None
 
 
@@ -172,7 +165,8 @@ def pools(profile: Profile) -> List[Pool]:
     if device is not None and (profile.is_discrete or not is_one):
         found.append(device)
     if machine:
-        found.append(Pool("machine", host, machine, _most_used(profile, "mem-total", "mem-available")))
+        used = max(samples_of(profile, ("mem-total", "mem-available"))[1], default=None)
+        found.append(Pool("machine", host, machine, used))
     limits = profile.system.get("cgroup-limit", ((), ()))[1]
     if limits and (not machine or limits[-1] < machine):
         used = max(profile.system.get("cgroup-used", ((), ()))[1], default=None)

@@ -132,7 +132,7 @@ class ProgressBar(StatusLine):
         self._name = printable(name)[-40:]
 
     def __call__(self, n_bytes: int, n_all: Optional[int]) -> None:
-        """Called often; see inputs.Progress."""
+        """Called often; see Progress of reader/input.py."""
         if self.is_due():
             part = min(1.0, n_bytes / n_all) if n_all else 0.0
             state = f"{bar(part)} {100 * part:3.0f} % of {size(n_all)}" if n_all else size(n_bytes)

@@ -41,7 +41,7 @@ _MOST_SNAPSHOTS = 1000  # as the recorder takes
 
 
 class _Entry(NamedTuple):
-    """A snapshot as massif has it; `peak` is set for the one that is not among the trace's snapshots."""
+    """A snapshot as massif has it."""
 
     time: int
     by_kind: Dict[str, int]

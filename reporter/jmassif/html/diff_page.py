@@ -14,18 +14,8 @@ from jmassif.export.json import data
 from jmassif.html.cells import NO_LINE, Columns, all_shown, cells, shown
 from jmassif.html.data import RunData
 from jmassif.html.first import sentence
-from jmassif.html.head import (
-    About,
-    ChosenMoments,
-    Events,
-    Figures,
-    Identity,
-    Moments,
-    Packed,
-    ReadyTable,
-    TableCell,
-    run_head,
-)
+from jmassif.html.head import About, ChosenMoments, Events, Figures, Identity, Moments, Packed, ReadyTable, TableCell
+from jmassif.html.head import run_head
 from jmassif.html.names import SharedNames, cells_data
 from jmassif.html.page import fill_page, pack
 from jmassif.model.run_info import label

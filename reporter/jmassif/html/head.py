@@ -322,15 +322,13 @@ class Together(NamedTuple):
 
 
 class FleetRuns(NamedTuple):
-    """Columns, of the runs of a group."""
+    """Columns, of the runs of a group. `report`: its address below the page's; "" or none where there is none."""
 
     host: List[str]
     board: List[str]
     file: List[str]
     start: List[str]
-    report: List[
-        str
-    ]  # its address below the page's; "" or none: the page has no server, or that has no trace of the run
+    report: List[str]
 
 
 class FleetPage(NamedTuple):

@@ -143,9 +143,6 @@ def fragmentation(report: Report) -> Iterator[ReadyTable]:
     yield from _table("fragmentation", "Segments at snapshots", heads, rows, note, 8)
 
 
-# ---- copies ----
-
-
 def settings(report: Report) -> Iterator[ReadyTable]:
     """Settings with which PyTorch's allocator would have needed less."""
     if report.profile.blocks.n_rows > _MAX_REPLAYED:
@@ -162,6 +159,9 @@ def settings(report: Report) -> Iterator[ReadyTable]:
     note = f"value of {trials.variable}; the most that a model of the allocator reserves for the recorded steps"
     if trials.holds and trials.others:
         yield from _table("fragmentation", "PyTorch's allocator with other settings", heads, rows, note, 10)
+
+
+# ---- copies ----
 
 
 def held_twice(report: Report) -> Iterator[ReadyTable]:

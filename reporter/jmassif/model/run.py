@@ -92,8 +92,8 @@ class Profile:
         self.chosen_by = ""  # the options that say so of either
         self.suppressed: Optional[bytearray] = None  # 1 for each account of a known leak
         self.truncation: Optional[str] = None  # where the trace was cut, if it was
-        # Results of earlier replays: by index of the snapshot, and up to so many snapshots.
         self._python_stacks = PythonStacks()
+        # Results of earlier replays: by index of the snapshot, and up to so many snapshots.
         self._replays: Dict[int, Tuple["array[int]", "array[int]"]] = {}
         self._lifetime: Optional[Tuple[int, Lifetime]] = None
 

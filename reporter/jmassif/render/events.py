@@ -169,16 +169,20 @@ _REGIONS = Table(
 )
 
 
+def region_cells(row: NamedRegions, time_unit: str) -> List[str]:
+    """Calls, time, the most, growth on host and device."""
+    figures = (size(row.most), growth(row.host), growth(row.device)) if row.recorded else ("", "", "")
+    return [f"{row.calls:,}", moment(row.time, time_unit), *figures]
+
+
 def regions(report: Report, view: View) -> Lines:
     """Regions that come again and again, a row a name."""
     if all(row.calls == 1 for row in report.regions):
         return []
 
     def cells(row: NamedRegions) -> Sequence[str]:
-        figures = (size(row.most), growth(row.host), growth(row.device)) if row.recorded else ("", "", "")
         note = f" (sizes: of {row.recorded:,} of them)" if row.recorded < row.calls else ""
-        time = moment(row.time, report.run.time_unit)
-        return [f"{row.calls:,}", time, *figures, printable(row.text) + note]
+        return [*region_cells(row, report.run.time_unit), printable(row.text) + note]
 
     most = view.most(_REGIONS_SHOWN)
     lines = _REGIONS.section("Regions by name", map(cells, report.regions[:most]))

@@ -16,7 +16,7 @@ from jmassif.analysis.summary import Report
 from jmassif.attribution.names import Names
 from jmassif.model.records import LiveBytesByAccount
 from jmassif.model.run import Profile
-from jmassif.render.layout import PAGE, Column, Lines, Table, heading, paragraph
+from jmassif.render.layout import PAGE, Column, Lines, Table, cut, heading, paragraph
 from jmassif.render.summary import action
 from jmassif.render.view import View
 from jmassif.units import count, moment, percent, printable, size
@@ -94,7 +94,7 @@ def reason(incident: Incident, is_discrete: bool) -> str:
     if verdict == "cache":
         return f"{size(s.returnable + s.pool_unused)} of the cache was empty and could be returned; {free or 'unknown'} was free."
     if verdict == FRAGMENTATION:
-        holes = f"{s.holes:,} hole{'' if s.holes == 1 else 's'}, the largest {size(s.largest_hole)}"
+        holes = f"{count(s.holes, 'hole')}, the largest {size(s.largest_hole)}"
         besides = f", and {free} outside" if free else ""
         kept = f"{size(s.cached)} of the reserved memory was free{besides}, but in {holes}."
         return f"{kept} {size(s.returnable)} of it can be returned.{_nearly_full(s)}"
@@ -163,7 +163,7 @@ def _stack(profile: Profile, names: Names, account: int) -> Lines:
         texts = [names.frame(frame) for _, frame in frames]
         if not is_shown:
             texts = [f"… {count(len(texts), 'frame')}"]
-        lines += [f"    {text if len(text) <= PAGE - 4 else text[: PAGE - 5] + '…'}" for text in texts]
+        lines += [f"    {cut(text, PAGE - 4)}" for text in texts]
     return lines
 
 

@@ -12,6 +12,7 @@ from jmassif.model.process_tree import FORKED, REPLACED, Process
 from jmassif.model.run import Profile
 from jmassif.model.run_info import short_command
 from jmassif.render import layout, text as report
+from jmassif.render.events import region_cells
 from jmassif.render.graph import Point, graph
 from jmassif.render.layout import HEADING, PAGE, WIDE, Column, Line, Lines, Table, cut, heading, paragraph
 from jmassif.render.owners import LEAST_OWNER, groups_table
@@ -43,7 +44,7 @@ class Statement(NamedTuple):
     about: str  # one of these; of one process "verdict", "remark", "moment" or "finding"
     severity: str  # ALARM, WARNING or NOTE
     text: str  # safe to show
-    action: str = ""  # the end of the text: what to do
+    action: str = ""
 
 
 def _name(process: Process) -> str:
@@ -242,10 +243,8 @@ def _regions(made: JobReport, is_brief: bool) -> Lines:
     """Return the rows of all processes: one for each name of a region."""
     rows = []
     for process, row in made.regions:
-        figures = (size(row.most), growth(row.host), growth(row.device)) if row.recorded else ("", "", "")
-        took = moment(row.time, process.profile.time_unit)
         name = f"{printable(row.text)} ({_name(process)})"
-        rows.append([str(process.pid or "?"), f"{row.calls:,}", took, *figures, name])
+        rows.append([str(process.pid or "?"), *region_cells(row, process.profile.time_unit), name])
     heads = [("times", 9), ("took", 11), ("at most", 10), ("host", 10), ("device", 10)]
     table = Table(Column("pid", 9), *(Column(*head, gap=1) for head in heads), Column("region (process)", gap=2))
     shown = rows[: _MOST_ROWS if is_brief else None]

@@ -13,6 +13,7 @@ import zlib
 from typing import Dict, Iterator, List, Optional, Sequence, Set
 
 from jmassif.model.run import Profile
+from jmassif.render.layout import cut
 from jmassif.units import printable
 
 
@@ -43,9 +44,8 @@ def _lines(content: bytes) -> List[str]:
         return []
 
 
-def _cut(text: str, length: int) -> str:
-    safe = printable(text.expandtabs(4))
-    return safe if len(safe) <= length else safe[: length - 1] + "…"
+def _safe(text: str, length: int) -> str:
+    return cut(printable(text.expandtabs(4)), length)
 
 
 def _below(directory: str, path: str) -> Iterator[str]:
@@ -75,13 +75,13 @@ class Sources:
     def line(self, path: str, number: int) -> str:
         """The line with that number, fit to be shown; "" if it cannot be."""
         lines = self._read(path)
-        return _cut(lines[number - 1].strip(), _MAX_SHOWN) if 0 < number <= len(lines) else ""
+        return _safe(lines[number - 1].strip(), _MAX_SHOWN) if 0 < number <= len(lines) else ""
 
     def around(self, path: str, number: int) -> str:
         """The line with those around it, by their numbers; "" likewise."""
         lines = self._read(path)
         shown = range(max(1, number - _AROUND), min(len(lines), number + _AROUND) + 1)
-        rows = (f"{'>' if n == number else ' '}{n:5} {_cut(lines[n - 1].rstrip(), _MAX_AROUND)}" for n in shown)
+        rows = (f"{'>' if n == number else ' '}{n:5} {_safe(lines[n - 1].rstrip(), _MAX_AROUND)}" for n in shown)
         return "\n".join(rows) if 0 < number <= len(lines) else ""
 
     def _read(self, path: str) -> List[str]:

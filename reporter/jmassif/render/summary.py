@@ -17,6 +17,7 @@ from jmassif.analysis.summary import Report
 from jmassif.model import run_info
 from jmassif.model.run import Profile
 from jmassif.render import words
+from jmassif.render.layout import cut
 from jmassif.units import count, moment, printable, size
 
 _MOST_FINDINGS = 3
@@ -70,8 +71,7 @@ def missing(incident: Incident) -> str:
     if incident.verdict == "too large":
         return f"is more than there is ({size(s.total or 0)})"
     if incident.verdict == "fragmentation":
-        holes = f"{s.holes:,} hole{'' if s.holes == 1 else 's'}"
-        return f"found {size(s.cached)} of cache in {holes}, the largest {size(s.largest_hole)}"
+        return f"found {size(s.cached)} of cache in {count(s.holes, 'hole')}, the largest {size(s.largest_hole)}"
     if incident.verdict == "cache" and s.returnable + s.pool_unused:
         return f"failed with {size(s.returnable + s.pool_unused)} of empty cache"
     if incident.verdict == "limit":
@@ -258,7 +258,7 @@ def step_of(name: str, time_unit: str) -> str:
     """The unit of a slope: the program's own name of an iteration, or a unit of time."""
     if not name:
         return {"ms": "second", "i": "million instructions"}.get(time_unit, "MiB allocated and freed")
-    step = name if len(name) <= _MAX_STEP else f"{name[:_MAX_STEP - 1]}…"
+    step = cut(name, _MAX_STEP)
     return step if step.isalnum() else f'"{step}"'
 
 

@@ -13,7 +13,7 @@ export type ReadyTable = {
     rows: (number | string)[][];
     total: (number | string)[];
 };
-/** Columns, of the runs of a group. */
+/** Columns, of the runs of a group. `report`: its address below the page's; "" or none where there is none. */
 export type FleetRuns = { host: string[]; board: string[]; file: string[]; start: string[]; report: string[] };
 export type Together = { summary: Statement[]; no_clock: string; peaks: Record<string, SumPeak> };
 export type SumPeak = { bytes: number; time: number };
