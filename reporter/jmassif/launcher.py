@@ -2,8 +2,6 @@
 """Finds the command that records a program: jmassif or, where that is not installed, Valgrind with the tool."""
 
 import os
-import shutil
-from pathlib import Path
 from typing import List, Optional, Sequence, Tuple
 
 
@@ -11,19 +9,21 @@ class LaunchError(Exception):
     """No such command. The message says what is missing, without a subject."""
 
 
-_PACKAGE = Path(__file__).resolve().parent
-_OF_WHEEL = _PACKAGE / "recorder" / "bin" / "jmassif"  # in a wheel with the recorder
+_PACKAGE = os.path.dirname(os.path.realpath(__file__))
+_OF_WHEEL = os.path.join(_PACKAGE, "recorder", "bin", "jmassif")  # in a wheel with the recorder
 
 
 def record_by_wheel(words: List[str]) -> None:
     """Become the command that records, and knows where the recorder lies, where this is a wheel that has it."""
-    if _OF_WHEEL.exists():
-        os.environ["JMASSIF_MODULES"] = str(_PACKAGE.parent)
-        os.execv("/bin/sh", ["/bin/sh", str(_OF_WHEEL), *words])
+    if os.path.exists(_OF_WHEEL):
+        os.environ["JMASSIF_MODULES"] = os.path.dirname(_PACKAGE)
+        os.execv("/bin/sh", ["/bin/sh", _OF_WHEEL, *words])
 
 
 def _recording_command() -> Optional[str]:
     """The first jmassif on PATH that records. That of a wheel is a Python script."""
+    import shutil
+
     for directory in os.get_exec_path():
         path = shutil.which("jmassif", path=directory)
         if path:
@@ -42,15 +42,17 @@ def launcher(options: Sequence[str] = ()) -> List[str]:
 
     Raises LaunchError.
     """
+    import shutil
+
     is_chosen = not set(_CHOICES).isdisjoint(options)
     asked = None if is_chosen else os.environ.get("VALGRIND")
     if not asked:
         own = _recording_command()
         if own and (is_chosen or not os.environ.get("VALGRIND_LIB")):
             return [own]
-        if _OF_WHEEL.exists():
-            os.environ["JMASSIF_MODULES"] = str(_PACKAGE.parent)
-            return ["/bin/sh", str(_OF_WHEEL)]
+        if os.path.exists(_OF_WHEEL):
+            os.environ["JMASSIF_MODULES"] = os.path.dirname(_PACKAGE)
+            return ["/bin/sh", _OF_WHEEL]
         if is_chosen:
             raise LaunchError("needs the command jmassif, which is not on PATH")
     valgrind = shutil.which(asked or "valgrind")

@@ -2,7 +2,6 @@
 """Options that several subcommands share, their values, and what they do to a run that was read."""
 
 import argparse
-import glob
 import os
 from itertools import islice
 from shlex import quote
@@ -120,6 +119,8 @@ def _relatives(path: str, others: Iterable[str]) -> List[str]:
 
 def _newest() -> str:
     """The trace of this directory that was written to last. Raises Problem."""
+    import glob
+
     found = [path for path in glob.glob("jmassif.out.*") if os.path.isfile(path)]
     found.sort(key=os.path.getmtime, reverse=True)
     for path in found:

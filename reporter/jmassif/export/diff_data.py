@@ -13,7 +13,7 @@ from jmassif.export.json import data
 JSON_VERSION = 1
 
 
-def _figures(usage: Usage) -> Dict[str, int]:
+def _figures(usage: Usage) -> Dict[str, Any]:
     return {"host": usage.host_bytes, "device": usage.device_bytes, "number": usage.blocks}
 
 

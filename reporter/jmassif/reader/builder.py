@@ -18,7 +18,6 @@ from jmassif.model import records
 from jmassif.model.records import ALLOCATED, DEVICE_KINDS, GROUPS, HOST_KINDS, KINDS, PAGE_KINDS, PEAKS, TENSOR
 from jmassif.model.run import Profile
 from jmassif.reader.input import Progress, open_input
-from jmassif.reader.native_lines import find_lines
 from jmassif.reader.tokens import RECORDS, Corrupt, Handler, Reader, TraceError
 
 
@@ -521,5 +520,8 @@ def load_as(
         except TraceError:
             if attempt == _TRIES or _state(path) == before:
                 raise
-    find_lines(profile, has_lines)
+    if profile.line_places:
+        from jmassif.reader.native_lines import find_lines
+
+        find_lines(profile, has_lines)
     return profile

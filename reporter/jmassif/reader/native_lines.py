@@ -233,8 +233,6 @@ def find_lines(profile: Profile, is_wanted: bool = True) -> None:
     Unless that is wanted, or without a tool or the file, they become one frame a function.
     """
     places, strings = profile.line_places, profile.strings
-    if not places:
-        return
     wanted: DefaultDict[Tuple[int, int], Set[int]] = defaultdict(set)  # by object and its file's version
     for id_, (version, address) in places.items():
         wanted[profile.frames[id_][2], version].add(address)

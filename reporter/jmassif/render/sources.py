@@ -8,7 +8,6 @@ knows without the text; or if it lies below a directory that the reader has name
 
 import io
 import os
-import tokenize
 import zlib
 from typing import Dict, Iterator, List, Optional, Sequence, Set
 
@@ -37,6 +36,8 @@ def _content(place: str) -> Optional[bytes]:
 
 
 def _lines(content: bytes) -> List[str]:
+    import tokenize
+
     try:
         encoding, _ = tokenize.detect_encoding(io.BytesIO(content).readline)
         return list(io.TextIOWrapper(io.BytesIO(content), encoding))
