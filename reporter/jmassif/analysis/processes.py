@@ -14,7 +14,7 @@ Times are on the common clock (model/process_tree.py).
 import signal
 from bisect import bisect_left, bisect_right
 from statistics import median_low
-from typing import Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple, Union
+from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple, Union
 
 from jmassif.analysis.aggregate import Ledger, Usage, UsageRow, ledger, ledger_of_rows
 from jmassif.analysis.lines import HotSpot, by_place, hot_spot, sizes_by_label
@@ -112,6 +112,11 @@ class _Reading(NamedTuple):
 _Seen = List[Tuple[int, Observed]]  # by time
 
 
+def _last(rows: Sequence[Any], time: int) -> int:
+    """The index of the last row by then, of rows that begin with their time; -1: there is none."""
+    return bisect_right(rows, (time + 1,)) - 1
+
+
 def _points(process: Process, seen: _Seen, shares: Dict[int, int]) -> List[_Point]:
     """Snapshots and peaks, with shares between the readings, and readings by others.
 
@@ -130,9 +135,9 @@ def _points(process: Process, seen: _Seen, shares: Dict[int, int]) -> List[_Poin
         unwritten = run.system_at("heap-untouched", time - process.offset) or 0
         readings.append(_Reading(time, shares[time], max(map(_in_pages, near)), unwritten))
         own += readings[-1:] if time in samples else []
-        by_others += [(time, seen[first - 1][1])] if first == end and first else []
+        by_others += [(time, seen[_last(seen, time)][1])] if first == end and first else []
     for n, (time, at) in enumerate([*seen, *by_others]):
-        last, its_last = (bisect_right(rows, (time + 1,)) - 1 for rows in (readings, own))
+        last, its_last = _last(readings, time), _last(own, time)
         if last < 0:
             points.append(_Point(time, at, None))
             continue
@@ -155,11 +160,10 @@ def _less_of_parents(
     What a forked child's share gains and its ledger does not are pages of its parent's: pages of a file, say, that it has read.
     The parent's share is less by that from then on, though no reading says so.
     """
-    times = [[time for time, _ in each] for each in seen]
 
     def in_pages(index: int, time: int) -> int:
-        last = bisect_right(times[index], time)
-        return _in_pages(seen[index][last - 1][1]) if last else 0
+        last = _last(seen[index], time)
+        return _in_pages(seen[index][last][1]) if last >= 0 else 0
 
     found = [dict(each) for each in shares]
     for index, child in enumerate(members):

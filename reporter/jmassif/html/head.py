@@ -314,7 +314,6 @@ class Together(NamedTuple):
     """The sum of several processes, on the common clock. The first of the page's runs has the rest."""
 
     summary: List[Statement]
-    no_clock: str
     peaks: Dict[str, SumPeak]
 
 

@@ -22,7 +22,7 @@ from jmassif.render.sources import Sources
 def together(made: JobReport) -> Dict[str, Any]:
     peaks = {which: made.job.peak(which) for which in PEAKS}
     sums = {which: head.SumPeak(at.on(which), at.time) for which, at in peaks.items()}
-    found: Dict[str, Any] = data(head.Together(statements_data(statements(made)), shown(made.job.no_clock), sums))
+    found: Dict[str, Any] = data(head.Together(statements_data(statements(made)), sums))
     return found
 
 

@@ -15,7 +15,7 @@ export type ReadyTable = {
 };
 /** Columns, of the runs of a group. `report`: its address below the page's; "" or none where there is none. */
 export type FleetRuns = { host: string[]; board: string[]; file: string[]; start: string[]; report: string[] };
-export type Together = { summary: Statement[]; no_clock: string; peaks: Record<string, SumPeak> };
+export type Together = { summary: Statement[]; peaks: Record<string, SumPeak> };
 export type SumPeak = { bytes: number; time: number };
 /** A sentence of the first screen, or more. `action`, what to do, is the end of the text. */
 export type Statement = { about: string; severity: 'alarm' | 'warning' | 'note'; text: string; action: string };
