@@ -162,3 +162,21 @@ def test_an_anonymous_report_has_no_name_of_the_user_in_a_threads(tmp_path: Path
     trace.snapshot(1, "exit", {account: (5, 1)})
     done = jm_print("--anonymous", "--by=thread", trace.save(tmp_path))
     assert done.status == 0 and "worker of" in done.out and "gisela" not in done.out
+
+
+@pytest.mark.parametrize(
+    "words", ["report --all", "report --by=python-line", "report --by=library", "export --format=json", "diff"]
+)
+def test_a_stack_that_is_a_thread_alone_is_memory_without_a_stack(tmp_path: Path, words: str) -> None:
+    # Given memory that grows, of which nothing but the thread is known,
+    trace = Trace(time_unit="ms", memory="unified")
+    trace.manifest("option.threads", "yes")
+    account = trace.account("heap", "app", [trace.thread(1, "main")])
+    for time in range(20):
+        trace.snapshot(time, "time", {account: (1000000 * (time + 1), time + 1)})
+    trace.snapshot(20, "exit", {account: (20000000, 20)})
+    trace.lines.append("Z 20 exit 0")
+    path = trace.save(tmp_path)
+    # when it is reported, then all has an answer.
+    done = jmassif(*words.split(), *[path] * (1 + (words == "diff")))
+    assert done.status == 0, done.err

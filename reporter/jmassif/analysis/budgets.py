@@ -48,8 +48,8 @@ def by_place(profile: Profile, names: Names, held: Mapping[int, int]) -> Places:
     """`held` is bytes by account."""
     found: Places = {}
     for account, n_bytes in held.items():
-        node, kind, owner = profile.accounts[account]
-        frame = (names.charged(account) or names.site_id(account)) if node else 0
+        _, kind, owner = profile.accounts[account]
+        frame = names.charged(account) or names.site_id(account)
         key = (names.frame(frame) if frame else f"({kind}, without a stack)", owner)
         found[key] = found.get(key, 0) + n_bytes
     return found

@@ -124,7 +124,7 @@ def places_of(profile: Profile, names: Names, composition: LiveBytesByAccount) -
     to_blame = lines_to_blame(names)
 
     def frame_to_blame(account: int) -> Optional[int]:
-        return (to_blame[account] or names.site_id(account)) if profile.accounts.nodes[account] else None
+        return to_blame[account] or names.site_id(account) or None
 
     found: Places = {}
     for frame, usage in aggregate(profile, composition, frame_to_blame).items():

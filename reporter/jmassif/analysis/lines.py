@@ -156,11 +156,12 @@ Places = Dict[Place, Dict[Part, Usage]]
 def by_place(profile: Profile, names: Names, live: LiveBytesByAccount) -> Places:
     """All memory by the line to blame or, where there is none, by the site."""
     lines, own, is_import = lines_to_blame(names), names.charges(), importing(profile, names)
-    nodes, numbers = profile.accounts.nodes, profile.accounts.type_numbers
+    numbers = profile.accounts.type_numbers
     parts = [Part(of.owner, flag, of.kind in NOT_FREED) for of in profile.accounts.types for flag in (False, True)]
 
     def key(account: int) -> Tuple[Place, int]:
-        place: Place = (lines[account] or names.frame(names.site_id(account))) if nodes[account] else ""
+        frame, site = lines[account], names.site_id(account)
+        place: Place = frame or (names.frame(site) if site else "")
         return place, 2 * numbers[account] + bool(is_import[account] and own[account])
 
     found: Places = {}

@@ -406,7 +406,8 @@ def line_of(run: Profile, names: Names, account: int) -> str:
     line = names.charged(account)
     if line:
         return f"{names.file(line)}:{run.frame(line).line}"
-    return names.frame(names.site_id(account)) if run.accounts[account].node else ""
+    site = names.site_id(account)
+    return names.frame(site) if site else ""
 
 
 def chains_of(run: Profile) -> List[List[Exhaustion]]:

@@ -83,7 +83,7 @@ class Names(Sites):
         self._files = short_names({profile.strings[frame[3]] for frame in profile.frames.values() if frame[0] == "p"})
         files = self._files
         self._described: Callable[[int], str] = lru_cache(maxsize=None)(
-            lambda frame: describe(profile.frame(frame), files)
+            lambda frame: describe(profile.frame(frame), files) if frame else NO_STACK
         )
         self._answers: Dict[Any, Any] = {}
 
@@ -95,6 +95,7 @@ class Names(Sites):
         return answer
 
     def frame(self, frame: int) -> str:
+        """0: no frame, as of a stack that is a thread alone."""
         return self._described(frame)
 
     def file(self, frame: int) -> str:
@@ -103,8 +104,6 @@ class Names(Sites):
 
     def line(self, account: int) -> str:
         """The Python line that an account is charged to; without one, the place that allocated."""
-        if not self.profile.accounts[account].node:
-            return NO_STACK
         return self.frame(self.charged(account) or self.site_id(account))
 
     def site(self, account: int) -> Optional[str]:
