@@ -6,7 +6,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import List, Optional
+from typing import List
 
 from tests.harness import ROOT
 
@@ -30,23 +30,22 @@ class Cluster:
         for _ in range(n_workers):
             self.add_worker()
 
-    def _start(self, what: str, *options: str, of: Optional[Path] = None) -> "subprocess.Popen[bytes]":
+    def _start(self, what: str, *options: str) -> "subprocess.Popen[bytes]":
         words = [sys.executable, "-B", "-m", f"distributed.cli.dask_{what}", f"--scheduler-file={self._file}", *options]
         with (self._directory / f"{what}.log").open("ab") as log:
             return subprocess.Popen(
                 words,
                 env=self._environment,
-                cwd=str(of or self._directory),
+                cwd=str(self._directory),
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
             )
 
-    def add_worker(self, host: str = "127.0.0.1", directory: Optional[Path] = None) -> "subprocess.Popen[bytes]":
-        """On a loopback address, which is a host of its own to Dask, and in a directory."""
-        place = f"--local-directory={self._directory}", f"--host={host}"
+    def add_worker(self) -> "subprocess.Popen[bytes]":
+        place = f"--local-directory={self._directory}", "--host=127.0.0.1"
         options = ("--nthreads=1", "--no-nanny", "--no-dashboard", "--memory-limit=0", *place, *self._preload)
-        self.workers.append(self._start("worker", *options, of=directory))
+        self.workers.append(self._start("worker", *options))
         return self.workers[-1]
 
     def kill_worker(self, worker: "subprocess.Popen[bytes]") -> None:

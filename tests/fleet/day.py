@@ -16,13 +16,13 @@ from jmassif.fleet.database import TRACE, opened
 from tests.fleet.server import Server
 from tests.reporter.commands import command
 
-EVERY, SETTLE = 0.2, 2.0
+EVERY = 0.5
 _WAIT_SECONDS = 300  # on a busy machine
 
 
 class Watcher:
     def __init__(self, address: str, traces: Path, log: Path) -> None:
-        words = [*command("fleet"), "watch", f"--every={EVERY}", f"--settle={SETTLE}", address, str(traces)]
+        words = [*command("fleet"), "watch", f"--every={EVERY}", address, str(traces)]
         self._log = log
         with log.open("ab") as stream:
             self.process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=stream, stderr=stream)
@@ -109,7 +109,7 @@ def live(directory: Path, server: Server, whole: bytes, arrivals: int, outages: 
             else:
                 path.write_bytes(text)
         if number in down:
-            wait_until(lambda: n_traces(address) > number // 2)  # one that finds no database at its start ends
+            wait_until(lambda: n_traces(address) > number // 2)
             server.halt()
             is_up = False
             wait_until(lambda: sum("trying again" in line for line in watcher.said()) > down[number])

@@ -13,10 +13,7 @@ import pytest
 
 pytest.importorskip("sqlalchemy")
 
-from sqlalchemy import select
-
-from jmassif.fleet import FleetError, load
-from jmassif.fleet.database import RUN, opened
+from jmassif.fleet import load
 from tests.fleet.cluster import Cluster
 from tests.fleet.day import wait_for
 from tests.fleet.test_load import a_trace, contents
@@ -41,10 +38,6 @@ def reader_of(path: Path, cluster: Cluster) -> "Optional[subprocess.Popen[bytes]
             except OSError:
                 pass  # closed meanwhile
     return None
-
-
-def wait_for_workers(directory: Path, n: int) -> None:
-    wait_for(lambda: (directory / "worker.log").read_text().count("Registered to:") == n, 200)
 
 
 def test_a_cluster_brings_the_same_rows_though_a_worker_is_killed_three_times(
@@ -86,64 +79,6 @@ def test_a_cluster_brings_the_same_rows_though_a_worker_is_killed_three_times(
     assert "a worker has another jmassif than 0.0.0" in other.err
 
 
-def test_each_worker_reads_what_lies_in_its_own_directory(tmp_path: Path) -> None:
-    """The same path is another directory to each of two hosts; what both see is read as before."""
-    if find_spec("distributed") is None:
-        pytest.skip("Dask is not installed (python3-distributed)")
-    cluster, database = Cluster(tmp_path / "cluster", 0), str(tmp_path / "f.db")
-    (tmp_path / "shared").write_bytes(a_trace(pid=900))
-    for number in (2, 3):
-        place = tmp_path / f"disk{number}" / "traces"
-        place.mkdir(parents=True)
-        for each in range(40):
-            (place / f"{each:02}").write_bytes(a_trace(pid=100 * number + each))
-        (place / "39").write_bytes(b"desc: x\n")
-    own, on = "/proc/self/cwd/traces", f"--on={cluster.address}"
-    try:
-        first = cluster.add_worker("127.0.0.2", tmp_path / "disk2")
-        cluster.add_worker("127.0.0.3", tmp_path / "disk3")
-        wait_for_workers(tmp_path / "cluster", 2)
-        done = jmassif("fleet", "load", on, database, f"*:{own}", tmp_path / "shared")
-        assert done.status == 1 and "79 traces added" in done.err and "2 refused" in done.err, done.err
-        for number in (2, 3):
-            assert f"127.0.0.{number}:{own}/39: " in done.err
-        with opened(database) as connection:
-            pids = {path: pid for path, pid in connection.execute(select(RUN.c.file, RUN.c.pid)).fetchall()}
-        expected = {f"127.0.0.{n}:{own}/{each:02}": 100 * n + each for n in (2, 3) for each in range(39)}
-        assert pids == {**expected, str(tmp_path / "shared"): 900}
-        (tmp_path / "disk3/traces/40").write_bytes(a_trace(pid=340))
-        again = jmassif("fleet", "load", on, database, f"127.0.0.3:{own}")
-        assert "1 trace added" in again.err and "39 there already, 1 refused" in again.err, again.err
-        nowhere = jmassif("fleet", "load", on, database, f"nowhere:{own}")
-        assert_one_line_error("jmassif fleet", nowhere)
-        assert "there are 127.0.0.2, 127.0.0.3" in nowhere.err
-    finally:
-        cluster.stop()
-
-
-def test_a_host_that_goes_away_ends_the_load(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its tasks would wait for it; no other worker may read what lies there."""
-    if find_spec("distributed") is None:
-        pytest.skip("Dask is not installed (python3-distributed)")
-    monkeypatch.setattr(load, "_CONNECT_SECONDS", 3)
-    (tmp_path / "traces").mkdir()
-    for each in range(40):
-        (tmp_path / "traces" / f"{each:02}").write_bytes(a_trace(pid=each + 1))
-    cluster = Cluster(tmp_path / "cluster", 0)
-    try:
-        cluster.add_worker("127.0.0.2")
-        leaving = cluster.add_worker("127.0.0.3")
-        wait_for_workers(tmp_path / "cluster", 2)
-        with load.cluster(cluster.address) as workers:
-            paths = [file.path for file in workers.find(f"127.0.0.3:{tmp_path}/traces")]
-            assert len(paths) == 40
-            leaving.kill()
-            with pytest.raises(FleetError, match="no worker of 127.0.0.3 is left"):
-                list(workers.read(paths))
-    finally:
-        cluster.stop()
-
-
 def test_a_cluster_that_is_none_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "t").write_bytes(a_trace())
 
@@ -152,7 +87,7 @@ def test_a_cluster_that_is_none_is_one_line(tmp_path: Path, monkeypatch: pytest.
         assert_one_line_error("jmassif fleet", done)
         return done.err
 
-    assert "leave one of them out" in refused("--on=tcp://127.0.0.1:1", "--jobs=2")
+    assert "not allowed with argument --on" in refused("--on=tcp://127.0.0.1:1", "--jobs=2")
     if find_spec("distributed") is not None:
         monkeypatch.setattr(load, "_CONNECT_SECONDS", 1)
         assert "tcp://127.0.0.1:1: no scheduler" in refused("--on=tcp://127.0.0.1:1")

@@ -125,10 +125,9 @@ def kill_and_start_again(address: str, fleet: MadeFleet, directory: Path) -> Non
     assert "1 refused" in jm_fleet("load", address, *traces, status=1).stderr
     jm_fleet("load", directory / "fresh.db", *traces, status=1)
     assert n_runs(address) == 40 and contents(address) == contents(str(directory / "fresh.db"))
-    told = [
-        jm_fleet("diff", of, "--group-by=jetpack", "--format=json").stdout for of in (address, directory / "fresh.db")
-    ]
-    assert told[0] == told[1]
+    words = "--group-by=jetpack", "--format=json"
+    compared = [jm_fleet("diff", of, *words).stdout for of in (address, directory / "fresh.db")]
+    assert compared[0] == compared[1]
 
 
 def test_a_load_that_is_killed_goes_on_where_it_was(fleet: MadeFleet, tmp_path: Path) -> None:
@@ -191,8 +190,6 @@ def test_hostile_texts_come_back_as_they_were(address: str, tmp_path: Path) -> N
     assert jmassif("fleet", "load", address, tmp_path / "t").status == 0
     with opened(address) as connection:
         assert connection.execute(select(RUN.c.board)).scalar() == board
-    listed = jmassif("fleet", "runs", address)
-    assert listed.status == 0 and "\u202e" not in listed.out and "\t" not in listed.out
 
 
 def test_files_that_are_none_are_refused_one_by_one(address: str, tmp_path: Path) -> None:
@@ -236,7 +233,7 @@ def test_the_database_may_lie_among_the_traces_and_is_none_of_them(tmp_path: Pat
     assert n_runs(str(tmp_path / "runs.db")) == 1
     for name in ("runs.db", "linked.db"):
         done = jmassif("fleet", "load", tmp_path / "runs.db", tmp_path / name, tmp_path / "good")
-        assert done.status == 1 and f"/{name}: is the database, and no trace\n" in done.err, done.err
+        assert done.status == 1 and f"/{name}: is not a jmassif trace: " in done.err, done.err
         assert "1 there already, 1 refused" in done.err and done.err.count("\n") == 2
 
 
@@ -255,12 +252,12 @@ def test_a_database_of_something_else_is_left_alone(tmp_path: Path) -> None:
     connection.execute("CREATE TABLE mine (a)")
     connection.close()
     (tmp_path / "t").write_bytes(a_trace())
-    assert "is another program's database" in refused("load", other, tmp_path / "t")
+    assert "has no tables of a fleet in version" in refused("load", other, tmp_path / "t")
     (tmp_path / "text").write_text("no database at all, but long enough to look at it\n" * 100)
     assert "not a database" in refused("load", tmp_path / "text", tmp_path / "t")
-    assert "no such file" in refused("runs", tmp_path / "missing.db")
+    assert "no such file" in refused("diff", tmp_path / "missing.db", "--group-by=host")
     assert not (tmp_path / "missing.db").exists()
-    assert "no runs in it" in refused("runs", made_empty(tmp_path))
+    assert "there is no such run" in refused("diff", made_empty(tmp_path), "--group-by=host")
 
 
 def made_empty(directory: Path) -> Path:
@@ -276,31 +273,35 @@ def test_what_is_compared_may_be_read_alone(fleet: MadeFleet, tmp_path: Path) ->
     copy.chmod(0o444)
     copy.parent.chmod(0o555)
     try:
-        done = jmassif("fleet", "diff", copy, "--group-by=jetpack", "--by=owner")
+        done = jmassif("fleet", "diff", copy, "--group-by=jetpack")
         assert done.status == 0 and "cudnn" in done.out, done.err
         assert os.listdir(str(copy.parent)) == ["fleet.db"]
     finally:
         copy.parent.chmod(0o755)
 
 
-def test_a_database_of_another_version_is_told_by_it(tmp_path: Path) -> None:
+def test_a_database_of_another_version_is_refused(tmp_path: Path) -> None:
     path = made_empty(tmp_path)
     connection = sqlite3.connect(str(path))
     connection.execute("UPDATE fleet SET version = 99")
     connection.commit()
     connection.close()
-    assert "has tables of version 99" in refused("runs", path)
+    assert "has no tables of a fleet in version" in refused("diff", path, "--group-by=host")
 
 
 def test_without_psycopg2_postgresql_is_refused_with_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "psycopg2", None)  # type: ignore[misc]
-    message = refused("runs", "postgresql://user:secret@nowhere/fleet")
+    message = refused("diff", "postgresql://user:secret@nowhere/fleet", "--group-by=host")
     assert "install python3-psycopg2" in message and "secret" not in message
 
 
 def test_a_server_that_is_not_there_is_one_line(tmp_path: Path) -> None:
     pytest.importorskip("psycopg2")
-    assert str(tmp_path) in refused("runs", f"postgresql:///fleet?host={tmp_path}")
+    address = f"postgresql://user:secret@/fleet?host={tmp_path}&password=secret"
+    for scheme in ("postgresql", "postgres"):
+        message = refused("diff", address.replace("postgresql", scheme), "--group-by=host")
+        assert str(tmp_path) in message and "secret" not in message
+    assert "is not like postgresql://" in refused("diff", "postgresql://host:port/fleet", "--group-by=host")
 
 
 def test_sqlite_needs_no_psycopg2(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -337,7 +338,7 @@ def test_few_records_wait_for_a_slow_database(tmp_path: Path, monkeypatch: pytes
     records = load.Readers(2).read(list(map(str, range(500))))
     next(records)
     time.sleep(0.3)
-    assert 1 <= len(os.listdir(str(tmp_path))) < 50
+    assert 1 <= len(os.listdir(str(tmp_path))) < 150
     assert [record for _, record in records] == [reduce.Read({}, "none")] * 499
     assert len(os.listdir(str(tmp_path))) == 500
 
@@ -345,11 +346,10 @@ def test_few_records_wait_for_a_slow_database(tmp_path: Path, monkeypatch: pytes
 def test_without_its_libraries_it_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "t").write_bytes(a_trace())
     assert jmassif("fleet", "load", tmp_path / "f.db", tmp_path / "t").status == 0
-    for words in (["runs"], ["diff", "--group-by=host"]):
-        for name in [name for name in sys.modules if name.startswith("jmassif.fleet.")]:
-            monkeypatch.delitem(sys.modules, name)
-        monkeypatch.setitem(sys.modules, "pandas", None)  # type: ignore[misc]
-        assert "apt install python3-sqlalchemy python3-pandas" in refused(words[0], tmp_path / "f.db", *words[1:])
+    for name in [name for name in sys.modules if name.startswith("jmassif.fleet.")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "pandas", None)  # type: ignore[misc]
+    assert "needs pandas: apt install python3-pandas" in refused("diff", tmp_path / "f.db", "--group-by=host")
     monkeypatch.setitem(sys.modules, "sqlalchemy", None)  # type: ignore[misc]
     assert "needs sqlalchemy" in refused("load", tmp_path / "g.db", tmp_path / "t")
 

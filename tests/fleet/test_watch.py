@@ -3,6 +3,7 @@
 
 import os
 import signal
+import sqlite3
 from pathlib import Path
 from typing import Any, List
 
@@ -49,35 +50,47 @@ def test_a_day_at_length(server: Server, tmp_path: Path) -> None:
     assert lived.kib_at_the_end < 1.05 * lived.kib_in_the_middle
 
 
-def test_a_directory_that_is_moved_there_is_loaded_at_the_next_scan(tmp_path: Path) -> None:
+def test_a_directory_that_is_moved_there_is_loaded_at_the_next_scan(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Its files keep the times at which they were written elsewhere."""
     (tmp_path / "watched").mkdir()
     (tmp_path / "outside").mkdir()
     (tmp_path / "outside/1").write_bytes(a_trace())
     scans: List[int] = []
+    all_files = load.files
 
-    class Aged(load.Readers):
-        def find_all(self, names: Any, database: str) -> Any:
-            scans.append(len(scans))
-            if len(scans) == 2:
-                (tmp_path / "outside").rename(tmp_path / "watched/moved")
-            if len(scans) == 4:
-                os.kill(os.getpid(), signal.SIGTERM)
-            return (file._replace(changed=file.changed - 1000) for file in super().find_all(names, database))
+    def aged(names: Any, database: str) -> Any:
+        scans.append(len(scans))
+        if len(scans) == 2:
+            (tmp_path / "outside").rename(tmp_path / "watched/moved")
+        if len(scans) == 4:
+            os.kill(os.getpid(), signal.SIGTERM)
+        return (file._replace(changed=file.changed - 1000) for file in all_files(names, database))
 
+    monkeypatch.setattr(load, "files", aged)
     before = signal.getsignal(signal.SIGTERM)
     try:
-        n = load.watch(str(tmp_path / "f.db"), [str(tmp_path / "watched")], Aged(1), 0.01, 1.0, print)
+        found = list(load.watch(str(tmp_path / "f.db"), [str(tmp_path / "watched")], load.Readers(1), 0.01, print))
     finally:
         signal.signal(signal.SIGTERM, before)
-    assert n == 1
+    assert found == [(str(tmp_path / "watched/moved/1"), "", True)] + found[1:] and len(found) <= 3
+    assert {(path, reason) for path, reason, _ in found} == {(str(tmp_path / "watched/moved/1"), "")}
 
 
-def test_what_cannot_begin_is_one_line(tmp_path: Path) -> None:
-    for words, says in (
-        ((tmp_path / "f.db", tmp_path / "none"), "is not a directory"),
-        ((tmp_path, tmp_path), "unable"),
-    ):
-        done = jmassif("fleet", "watch", *words)
-        assert_one_line_error("jmassif fleet", done)
-        assert says in done.err
+def test_it_may_begin_before_its_database(tmp_path: Path) -> None:
+    """It says so once, and waits; a database that is another program's ends it."""
+    (tmp_path / "t").write_bytes(a_trace())
+    watcher = day.Watcher(str(tmp_path / "later/f.db"), tmp_path / "t", tmp_path / "log")
+    day.wait_for(lambda: "trying again" in (tmp_path / "log").read_text())
+    (tmp_path / "later").mkdir()
+    day.wait_for(lambda: day.n_traces(str(tmp_path / "later/f.db")) == 1)
+    assert watcher.end(signal.SIGTERM) == 0
+    assert ["unable to open" in watcher.said()[0], "is back" in watcher.said()[1]] == [True, True]
+    assert watcher.said()[2:] == ["jmassif fleet: 1 trace added"]
+    connection = sqlite3.connect(str(tmp_path / "other.db"))
+    connection.execute("CREATE TABLE mine (a)")
+    connection.close()
+    done = jmassif("fleet", "watch", tmp_path / "other.db", tmp_path)
+    assert_one_line_error("jmassif fleet", done)
+    assert "has no tables of a fleet" in done.err

@@ -45,7 +45,7 @@ def test_help_fits_a_screen_and_has_two_examples_that_are_accepted(
         build_parser(name).parse_args(words[words.index(name, words.index("jmassif")) + 1 :])
 
 
-@pytest.mark.parametrize("action", ["load", "watch", "diff", "runs"])
+@pytest.mark.parametrize("action", ["load", "watch", "diff"])
 def test_each_action_of_fleet_has_a_help_of_its_own(action: str, capsys: "pytest.CaptureFixture[str]") -> None:
     assert f"usage: jmassif fleet {action} " in help_of("fleet", action, capsys=capsys)
 
@@ -233,7 +233,7 @@ def test_fish_completes_commands_options_and_values(
     assert in_fish(made, tmp_path, "jmassif top --sort=") == [
         f"--sort={n}" for n in ("device", "grown", "held", "host")
     ]
-    assert {"diff", "load", "runs", "watch"} <= set(in_fish(made, tmp_path, "jmassif fleet "))
+    assert {"diff", "load", "watch"} <= set(in_fish(made, tmp_path, "jmassif fleet "))
     assert "--jobs" in in_fish(made, tmp_path, "jmassif fleet load --")
 
 
@@ -261,7 +261,7 @@ def test_zsh_completes_commands_options_and_values(made: Path, tmp_path: Path) -
         for typed, completed in (
             ("jm_print --thr", "jm_print --threshold="),
             ("jmassif top --sort=g", "jmassif top --sort=grown"),
-            ("jmassif fleet ru", "jmassif fleet runs "),
+            ("jmassif fleet wa", "jmassif fleet watch "),
             ("jmassif fleet load --jo", "jmassif fleet load --jobs="),
             ("jmassif docto", "jmassif doctor "),
         ):

@@ -2,16 +2,15 @@
 """`jmassif fleet`: recorded runs by the thousand in a database. Its actions are subcommands, each with options of its own."""
 
 import argparse
-import os
 import time
 from contextlib import ExitStack
-from typing import Any, List
+from typing import Any, Set
 
 from jmassif.cli import common
 from jmassif.cli.common import Parser, Problem
-from jmassif.cli.options import non_empty, number, views
-from jmassif.cli.terminal import StatusLine, Working, bar
-from jmassif.fleet import VIEWS, FleetError, needed
+from jmassif.cli.options import non_empty, number
+from jmassif.cli.terminal import StatusLine, Working
+from jmassif.fleet import FleetError, needed
 from jmassif.render.view import FormatError
 from jmassif.units import count
 
@@ -29,48 +28,30 @@ def build_parser(prog: str) -> Parser:
     actions.required = True
 
     def add(name: str, description: str) -> Any:
-        about = f"{description.capitalize()}."
-        action = actions.add_parser(name, prog=f"{prog} {name}", help=description, description=about)
+        action = actions.add_parser(name, prog=f"{prog} {name}", help=description, description=f"{description}.")
         action.add_argument("database", metavar="DB", help="a file, for SQLite, or postgresql://HOST/NAME")
-        return action.add_argument
+        return action
 
-    def add_jobs(option: Any) -> None:
+    for name, what in (("load", "add runs from traces"), ("watch", "load traces as they arrive, until SIGTERM")):
+        action = add(name, what)
+        action.add_argument("traces", metavar="TRACE", nargs="+", help="a trace, or a directory to search for traces")
+        readers = action.add_mutually_exclusive_group()
         jobs = number(1, 1000, is_whole=True)
-        option("--jobs", type=jobs, metavar="N", help="processes that read traces [one a processor]")
+        readers.add_argument("--jobs", type=jobs, metavar="N", help="processes that read traces [one a processor]")
+        on = "read on a Dask cluster, by its scheduler's address, tcp://HOST:8786: all workers see the same files"
+        readers.add_argument("--on", type=non_empty, metavar="ADDRESS", help=on)
+    every = "seconds from scan to scan, and for which a file must have been left alone [30]"
+    action.add_argument("--every", type=number(0.01, 86400), default=30.0, metavar="SECONDS", help=every)
 
-    def add_choice_and_output(option: Any, *formats: str) -> None:
-        where = "only runs with a KEY that matches (!=: does not match) the PATTERN; all conditions must hold"
-        option("--where", action="append", default=[], metavar="KEY=PATTERN", help=where)
-        option("-o", "--output", type=non_empty, metavar="FILE", help="write to FILE [a page: jmassif.fleet.html]")
-        choices = f"{', '.join(formats)} [{formats[0]}]"
-        option("--format", choices=formats, default=formats[0], metavar="NAME", help=choices)
-
-    option = add("load", "add runs from traces, and from directories of traces")
-    option("traces", metavar="TRACE", nargs="+", help="a trace, or a directory to search for traces")
-    add_jobs(option)
-    on = "read on a Dask cluster: its scheduler, tcp://HOST:8786; a TRACE may be HOST:DIR, of workers on such hosts (*: all)"
-    option("--on", type=non_empty, metavar="ADDRESS", help=on)
-
-    option = add("watch", "load traces as they arrive, until SIGTERM")
-    option("traces", metavar="DIR", nargs="+", help="a directory to search for traces")
-    add_jobs(option)
-    seconds = number(0.01, 86400)
-    every, settle = "seconds between two scans [10]", "seconds that a trace without an end must be left alone for [60]"
-    option("--every", type=seconds, default=10.0, metavar="SECONDS", help=every)
-    option("--settle", type=seconds, default=60.0, metavar="SECONDS", help=settle)
-
-    option = add("diff", "compare groups of runs")
+    option = add("diff", "compare groups of runs").add_argument
     keys = "jetpack, l4t, board, pytorch, cuda, or any key of the manifest"
     option("--group-by", type=non_empty, required=True, metavar="KEY", help=keys)
     option("--base", metavar="VALUE", help="the group to compare with [the oldest version]")
-    option("--by", type=views(VIEWS), default=list(VIEWS), metavar="VIEW,...", help=f"any of {', '.join(VIEWS)} [all]")
-    level = number(0.0001, 50, "%")
-    option("--level", type=level, default=1.0, metavar="PERCENT", help="significance level (family-wise) [1%%]")
-    option("--incomplete", action="store_true", help="count runs that were killed, or still run, too")
-    option("--all", action="store_true", help="show unchanged rows too")
-    add_choice_and_output(option, "text", "markdown", "json", "html")
-
-    add_choice_and_output(add("runs", "list the runs, or write them as CSV"), "text", "csv")
+    where = "only runs with a KEY that matches (!=: does not match) the PATTERN; all conditions must hold"
+    option("--where", action="append", default=[], metavar="KEY=PATTERN", help=where)
+    formats = ("text", "json", "html")
+    option("--format", choices=formats, default="text", metavar="NAME", help=f"{', '.join(formats)} [text]")
+    option("-o", "--output", type=non_empty, metavar="FILE", help="write to FILE [a page: jmassif.fleet.html]")
     return parser
 
 
@@ -78,73 +59,52 @@ def build_parser(prog: str) -> Parser:
 
 
 def _load(arguments: argparse.Namespace) -> int:
-    from jmassif.fleet import database, load
+    from jmassif.fleet import database, load, reduce
 
-    if arguments.on and arguments.jobs:
-        raise Problem("--jobs is of this machine, and --on of a cluster: leave one of them out")
-    refused: List[str] = []
-    begin, n_loaded, on = time.monotonic(), [0, 0], arguments.on  # before, and now
+    name, traces, is_watch = arguments.database, arguments.traces, arguments.action == "watch"
+    refused: Set[str] = set()
+    begin, n_loaded = time.monotonic(), [0, 0]  # before, and now
     with ExitStack() as stack:
-        readers = stack.enter_context(load.cluster(on)) if on else load.Readers(arguments.jobs)
-        found = list(dict.fromkeys(readers.find_all(arguments.traces, arguments.database)))
-        connection = stack.enter_context(database.opened(arguments.database, may_be_new=True))
+        readers = stack.enter_context(load.cluster(arguments.on)) if arguments.on else load.Readers(arguments.jobs)
         line = stack.enter_context(StatusLine())
-        for n_done, (path, reason, is_new) in enumerate(load.load(connection, found, readers), 1):
+        if is_watch:
+            outcomes = load.watch(name, traces, readers, arguments.every, common.warn)
+        else:
+            connection = stack.enter_context(database.opened(name, may_be_new=True))
+            outcomes = load.load(connection, reduce.files(traces, name), readers)
+        for path, reason, is_new in outcomes:
             n_loaded[is_new] += not reason
-            refused += [f"{path}: {reason}"] * bool(reason)
-            if line.is_due():
-                line.show(f"{bar(n_done / len(found))} {n_done:,} of {count(len(found), 'trace')}")
-    for text in sorted(refused):
-        common.warn(text)
-    added = f"{count(n_loaded[1], 'trace')} added in {time.monotonic() - begin:.1f} s"
-    common.warn(f"{added}, {n_loaded[0]:,} there already, {len(refused):,} refused")
-    return 1 if refused else 0
-
-
-def _watch(arguments: argparse.Namespace) -> int:
-    from jmassif.fleet import load
-
-    for name in arguments.traces:
-        if not os.path.isdir(name):
-            raise Problem(f"{name}: is not a directory")
-    times = arguments.every, arguments.settle
-    n = load.watch(arguments.database, arguments.traces, load.Readers(arguments.jobs), *times, common.warn)
-    common.warn(f"{count(n, 'trace')} added")
-    return 0
+            text = f"{path}: {reason}"
+            if reason and text not in refused and (is_new or not is_watch):
+                refused.add(text)
+                line.__exit__()
+                common.warn(text)
+            elif line.is_due():
+                line.show(f"{count(n_loaded[1], 'trace')} added")
+    more = f" in {time.monotonic() - begin:.1f} s, {n_loaded[0]:,} there already, {len(refused):,} refused"
+    common.warn(f"{count(n_loaded[1], 'trace')} added{'' if is_watch else more}")
+    return 1 if refused and not is_watch else 0
 
 
 def _diff(arguments: argparse.Namespace) -> int:
     from jmassif.fleet import compare, database, tables
 
     with database.opened(arguments.database) as connection, Working("comparing"):
-        runs = compare.Runs(connection, arguments.where, arguments.by, arguments.incomplete)
-        found = compare.compare(runs, arguments.group_by, arguments.base, arguments.level / 100)
+        runs = compare.Runs(connection, arguments.where)
+        found = compare.compare(runs, arguments.group_by, arguments.base)
     if arguments.format == "html":
         page = tables.write_page(found)
         common.write_page(page, [arguments.database], arguments.output, "jmassif.fleet.html", False)
-    elif arguments.format == "json":
-        common.write(tables.write_json(found), arguments.output)
     else:
-        common.write(tables.write_tables(found, arguments.all, arguments.format == "markdown"), arguments.output)
+        write = tables.write_json if arguments.format == "json" else tables.write_text
+        common.write(write(found), arguments.output)
     return 0
-
-
-def _runs(arguments: argparse.Namespace) -> int:
-    from jmassif.fleet import compare, database, tables
-
-    with database.opened(arguments.database) as connection:
-        runs = compare.read_runs(connection, arguments.where)
-        common.write(tables.write_runs(runs, arguments.format == "csv"), arguments.output)
-    return 0
-
-
-_ACTIONS = {"load": _load, "watch": _watch, "diff": _diff, "runs": _runs}
 
 
 def run(arguments: argparse.Namespace) -> int:
     common.check_not_input(getattr(arguments, "output", None), [arguments.database])
     try:
-        return _ACTIONS[arguments.action](arguments)
+        return _diff(arguments) if arguments.action == "diff" else _load(arguments)
     except (FleetError, FormatError) as error:
         raise Problem(str(error))
     except ImportError as error:

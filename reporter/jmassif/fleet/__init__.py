@@ -19,6 +19,4 @@ class Unavailable(FleetError):
 
 
 def needed(error: ImportError) -> str:
-    """Name what to install, in one line."""
-    is_more = error.name in ("distributed", "psycopg2")
-    return f"needs {error.name}: apt install python3-{error.name if is_more else 'sqlalchemy python3-pandas python3-scipy'}"
+    return f"needs {error.name}: apt install python3-{error.name}"

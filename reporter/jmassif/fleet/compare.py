@@ -10,6 +10,7 @@ from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 import numpy
 import pandas
+from scipy.stats import binom, mannwhitneyu
 from sqlalchemy import select
 
 from jmassif.fleet import TOTAL, VIEWS, FleetError
@@ -42,8 +43,6 @@ def _texts(runs: Frame, key: str) -> Any:
 def read_runs(connection: Any, conditions: Sequence[str] = ()) -> Frame:
     """The runs that meet all conditions: "board=*Nano*", "jetpack!=4.6.1". Raises FleetError."""
     runs = frame(connection, select(RUN).order_by(RUN.c.start_unix_ms, RUN.c.run), object)  # large numbers as they are
-    if runs.empty:
-        raise FleetError("the database has no runs in it")
     facts = frame(connection, select(SETUP)).pivot(index="setup", columns="key", values="value")
     runs = runs.join(facts[facts.columns.difference(runs.columns)].fillna(""), on="setup")
     is_kept = pandas.Series(True, runs.index)
@@ -59,15 +58,16 @@ def read_runs(connection: Any, conditions: Sequence[str] = ()) -> Frame:
 class Runs:
     """Runs to compare, by default only those with an end, and bytes by run and part, (view, name)."""
 
-    def __init__(self, connection: Any, conditions: Sequence[str], views: Sequence[str] = VIEWS, is_all: bool = False):
-        self.all, self.views = read_runs(connection, conditions), [TOTAL, *views]
+    def __init__(self, connection: Any, conditions: Sequence[str]) -> None:
+        self.all = read_runs(connection, conditions)
+        is_all = any(condition.startswith("is_complete") for condition in conditions)
         self.runs = runs = self.all if is_all else self.all[self.all["is_complete"] == 1]
         is_discrete = runs["is_discrete"].astype(bool) & runs["peak_device"].fillna(0).astype(bool)
         self.pool = "device" if is_discrete.any() else "bytes"  # the device's, where a run has memory of its own there
         n_bytes = FIGURE.c.device if is_discrete.any() else FIGURE.c.host + FIGURE.c.device
-        parts = frame(connection, select(PART).where(PART.c.view.in_(self.views))).set_index("part")
+        parts = frame(connection, select(PART)).set_index("part")
         figures = frame(connection, select(FIGURE.c.run, FIGURE.c.part, n_bytes.label("bytes")))
-        figures = figures[figures["run"].isin(runs["run"]) & figures["part"].isin(parts.index)]
+        figures = figures[figures["run"].isin(runs["run"])]
         figures = figures.set_index(["run", "part"])["bytes"].unstack(fill_value=0).reindex(runs["run"], fill_value=0)
         figures.columns = pandas.MultiIndex.from_frame(parts.loc[figures.columns, ["view", "name"]])
         self.figures = figures.sort_index(axis=1)
@@ -82,8 +82,6 @@ def intervals(before: Frame, now: Frame, level: float) -> List[Optional[Tuple[in
 
     A median lies between the runs of certain ranks by the binomial distribution; each group has half of the error.
     """
-    from scipy.stats import binom
-
     first, second = (int(binom.ppf(level / 4, len(runs), 0.5)) for runs in (before, now))
     if not first or not second:
         return [None] * before.shape[1]
@@ -102,6 +100,7 @@ def holm(p_values: Any) -> Any:
 
 _NOT_COMPARED = {*RUN.columns.keys(), "mem-total-bytes"} - {"board", "jetpack", "l4t", "pytorch"}
 _QUANTILES = {0.05: "low", 0.25: "quarter", 0.5: "median", 0.75: "three", 0.95: "high"}
+LEVEL = 0.01  # the chance of any false change among all parts of all groups
 # A multiple of the distance from the median to the 5th or 95th percentile: five standard deviations of a normal distribution.
 _FAR = 3
 
@@ -109,7 +108,6 @@ _FAR = 3
 class Comparison(NamedTuple):
     key: str
     pool: str
-    level: float
     base: int
     compared: int  # tests
     left_out: int  # runs without an end
@@ -121,21 +119,16 @@ class Comparison(NamedTuple):
     values: List[Frame]  # by group: bytes by run and part
 
 
-def _outliers(runs: Sequence[Frame], values: Sequence[Frame], tables: Sequence[Frame]) -> Frame:
+def _outliers(runs: Frame, values: Sequence[Frame], rows: Frame) -> Frame:
     """Each in the part where it is farthest."""
-    least, found = max(1, max(table.at[(TOTAL, TOTAL), "median"] for table in tables) // 200), []
-    for group, (of, held, table) in enumerate(zip(runs, values, tables)):
-        distance = (held - table["median"]).abs().to_numpy()
-        tails = table["high"] - table["median"], table["median"] - table["low"]
-        distance[(distance <= _FAR * numpy.where(held > table["median"], *tails)) | (distance < least)] = 0
-        at = numpy.flatnonzero(distance.any(axis=1))
-        parts = table.iloc[distance[at].argmax(axis=1)].reset_index()[["group", "view", "name", "median"]]
-        far = of.iloc[at][["id", "file", "host"]].reset_index(drop=True).join(parts)
-        found.append(
-            far.assign(bytes=held.to_numpy()[at, distance[at].argmax(axis=1)], distance=-distance[at].max(axis=1))
-        )
-    far = pandas.concat(found).sort_values(["distance", "id"]).rename(columns={"id": "run"})
-    return far[["run", "file", "host", "group", "view", "name", "bytes", "median"]]
+    least = max(1, rows.loc[rows["view"] == TOTAL, "median"].max() // 200)
+    by_part = pandas.concat(values, keys=range(len(values)), names=["group"]).stack(["view", "name"])
+    cells = by_part.rename("bytes").reset_index().merge(rows)
+    change = cells["bytes"] - cells["median"]
+    tail = (cells["high"] - cells["median"]).where(change > 0, cells["median"] - cells["low"])
+    far = cells.assign(distance=change.abs())[(change.abs() > _FAR * tail) & (change.abs() >= least)]
+    far = far.merge(runs[["run", "id", "file", "host"]]).sort_values(["distance", "id"], ascending=[False, True])
+    return far.drop_duplicates("id")[["id", "file", "host", "group", "view", "name", "bytes", "median"]]
 
 
 def _facts(runs: Sequence[Frame], key: str) -> Frame:
@@ -150,12 +143,10 @@ def _facts(runs: Sequence[Frame], key: str) -> Frame:
     return pandas.DataFrame(found, columns=["key", "label", "values"])
 
 
-def compare(of: Runs, key: str, base: Optional[str], level: float) -> Comparison:
+def compare(of: Runs, key: str, base: Optional[str] = None) -> Comparison:
     """Each group with that of the base, by default the first. Raises FleetError."""
-    from scipy.stats import mannwhitneyu
-
     if of.runs.empty:
-        raise FleetError("no run is left: see --where, and --incomplete for runs without an end")
+        raise FleetError("there is no such run; runs without an end count with --where 'is_complete=*'")
     by_value = grouped_by(key, range(len(of.runs)), list(_texts(of.runs, key)).__getitem__)
     groups = pandas.DataFrame([(*each, len(at)) for *each, at in by_value], columns=["value", "label", "runs"])
     known = list(groups["value"])
@@ -171,19 +162,19 @@ def compare(of: Runs, key: str, base: Optional[str], level: float) -> Comparison
     tables = []
     for group, each in enumerate(values):
         table = each.quantile(list(_QUANTILES)).round().astype("int64").T.rename(columns=_QUANTILES)
+        table["spread"] = table.pop("three") - table.pop("quarter")
         table["p"] = mannwhitneyu(each, values[first], axis=0, method="asymptotic").pvalue
-        tables.append(table.assign(group=group, n=len(each), interval=intervals(values[first], each, level)))
-    outliers, rows = _outliers(runs, values, tables), pandas.concat(tables).reset_index()
+        change = intervals(values[first], each, LEVEL) if group != first else None
+        tables.append(table.assign(group=group, n=len(each), interval=change))
+    rows = pandas.concat(tables).reset_index()
+    outliers = _outliers(of.runs, values, rows)
     rows["bytes"] = rows["median"] - numpy.tile(tables[first]["median"], len(tables))
-    rows["spread"] = rows["three"] - rows["quarter"]
-    is_judged = rows["interval"].notna() & (rows["group"] != first)
-    rows["p"] = rows["p"].where(is_judged, 1.0)
-    rows.loc[is_judged, "p"] = holm(rows.loc[is_judged, "p"])
-    rows["is_change"] = (rows["bytes"] != 0) & (rows["p"] < level)
-    rows["order"] = rows["view"].map(of.views.index)
+    is_judged = rows["interval"].notna()
+    rows["p"] = holm(rows.loc[is_judged, "p"]).reindex(rows.index, fill_value=1.0)
+    rows["is_change"] = (rows["bytes"] != 0) & (rows["p"] < LEVEL)
+    rows["order"] = rows["view"].map((TOTAL, *VIEWS).index)
     rows["largest"] = -rows["bytes"].abs().groupby([rows["view"], rows["name"]]).transform("max")
-    rows = rows.sort_values(["order", "largest", "name", "group"], ignore_index=True)
+    rows = rows.sort_values(["order", "largest", "name", "group"], ignore_index=True).drop(columns=["order", "largest"])
     parts = list(rows.loc[rows["group"] == first, ["view", "name"]].itertuples(index=False, name=None))
-    values, left_out = [each[parts] for each in values], len(of.all) - len(of.runs)
-    more = groups, rows, outliers, _facts(runs, key), runs, values
-    return Comparison(key, of.pool, level, first, int(is_judged.sum()), left_out, *more)
+    more = groups, rows, outliers, _facts(runs, key), runs, [each[parts] for each in values]
+    return Comparison(key, of.pool, first, int(is_judged.sum()), len(of.all) - len(of.runs), *more)

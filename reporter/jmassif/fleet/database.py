@@ -7,14 +7,13 @@ there. Values that many runs share are stored once: names of parts in `part`, th
 """
 
 import os
-import re
-import sqlite3
 from contextlib import contextmanager
 from typing import Any, Iterator, List
 
 from sqlalchemy import BigInteger, Column, Index, MetaData, Table, Text, create_engine, func, inspect, select, text
 from sqlalchemy.dialects import postgresql, sqlite
-from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.engine import URL, make_url
+from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 from sqlalchemy.pool import NullPool
 
 from jmassif.fleet import SERVERS, FleetError, Unavailable
@@ -46,22 +45,13 @@ TRACE = _table("trace", "path", "path reason", "size mtime_ns run")
 _FLEET = Table("fleet", _METADATA, Column("version", BigInteger))
 Index("figure_by_part", FIGURE.c.part, FIGURE.c.run, FIGURE.c.host, FIGURE.c.device)
 
-_WAIT_SECONDS = 300
-# A server's sessions find the tables in a schema of their own.
-_SESSION = "-c search_path=jmassif -c work_mem=64MB"
+# A server's sessions find the tables in a schema of their own. In a file, transactions begin where begin() is called.
+_SESSIONS = {
+    "sqlite": {"timeout": 300, "isolation_level": None},
+    "postgresql": {"options": "-c search_path=jmassif -c work_mem=64MB"},
+}
 # A writer waits for others. The number, "jmassi", is that of a lock until the transaction ends.
 _LOCKS = {"sqlite": text("BEGIN IMMEDIATE"), "postgresql": select(func.pg_advisory_xact_lock(0x6A6D61737369))}
-
-
-def _connect(name: str) -> Any:
-    if name.startswith(SERVERS):
-        import psycopg2
-
-        return psycopg2.connect(name, options=_SESSION)
-    # Transactions begin where begin() is called, and not by themselves.
-    connection = sqlite3.connect(os.path.abspath(name), timeout=_WAIT_SECONDS, isolation_level=None)
-    connection.executescript("PRAGMA synchronous = NORMAL; PRAGMA cache_size = -48000")
-    return connection
 
 
 def begin(connection: Any) -> None:
@@ -80,12 +70,15 @@ def insert(connection: Any, table: Any, rows: List[Any]) -> None:
 def opened(name: str, may_be_new: bool = False) -> Iterator[Any]:
     """A connection to the fleet in a file of SQLite or at a postgresql:// address. Raises FleetError, also for errors inside."""
     is_file = not name.startswith(SERVERS)
-    # Safe to show: without a password.
-    shown = printable(re.sub(r"(?<=://)([^/@:]*):[^/@]*@", r"\1:***@", re.sub(r"(password=)[^&]*", r"\1***", name)))
     if is_file and not (may_be_new or os.path.exists(name)):
-        raise FleetError(f"{shown}: no such file; jmassif fleet load makes one")
-    dialect = "sqlite://" if is_file else "postgresql://"
-    engine = create_engine(dialect, creator=lambda: _connect(name), poolclass=NullPool, future=True)
+        raise FleetError(f"{printable(name)}: no such file; jmassif fleet load makes one")
+    try:
+        file = URL.create("sqlite", database=os.path.abspath(name))
+        url = file if is_file else make_url(name.replace("postgres://", "postgresql://", 1))
+    except (ArgumentError, ValueError):
+        raise FleetError("the database's address is not like postgresql://USER@HOST:PORT/NAME")
+    shown = printable(name if is_file else repr(url.difference_update_query(["password"])))  # no password in it
+    engine = create_engine(url, connect_args=_SESSIONS[url.drivername], poolclass=NullPool, future=True)
     try:
         with engine.connect() as connection:
             if may_be_new:
@@ -96,11 +89,8 @@ def opened(name: str, may_be_new: bool = False) -> Iterator[Any]:
                     connection.execute(text("CREATE SCHEMA IF NOT EXISTS jmassif"))
                 _METADATA.create_all(connection, checkfirst=False)
                 connection.execute(_FLEET.insert(), {"version": VERSION})
-            elif "fleet" not in tables:
-                raise FleetError(f"{shown}: is another program's database" if tables else f"{shown}: has no fleet")
-            version = connection.execute(select(_FLEET.c.version)).scalar()
-            if version != VERSION:
-                raise FleetError(f"{shown}: has tables of version {version} and not {VERSION}: name a new database")
+            elif "fleet" not in tables or connection.execute(select(_FLEET.c.version)).scalar() != VERSION:
+                raise FleetError(f"{shown}: has no tables of a fleet in version {VERSION}: name another database")
             connection.commit()
             yield connection
     except SQLAlchemyError as error:

@@ -9,7 +9,7 @@ import errno
 import hashlib
 import os
 from itertools import chain
-from typing import Any, Dict, Iterator, List, NamedTuple, Tuple
+from typing import Any, Dict, Iterable, Iterator, List, NamedTuple, Tuple
 
 from jmassif.analysis.aggregate import Usage, sum_of
 from jmassif.analysis.compare import measure
@@ -61,45 +61,29 @@ def _parts(name: str, profile: Profile) -> Dict[Tuple[str, str], Usage]:
 def _reduced(name: str, profile: Profile) -> Dict[str, List[Row]]:
     manifest, peaks = profile.manifest, profile.peaks
     known = {key: _text(value) for key, value in sorted(facts(profile).items()) if value and key != "host"}
-    setup = number_of("\n".join(f"{key}\0{value}" for key, value in known.items()))
-    id_ = run_id(profile)
-    run = {
-        "run": number_of(id_),
-        "id": id_,
-        "file": _text(name),
-        **{key: _text(manifest.get(key, "")) for key in ("host", "board", "l4t", "pytorch", "command", "start")},
-        "jetpack": _text(fact(profile, "jetpack")),
-        "pid": profile.number("pid") or 0,
-        "start_unix_ms": profile.number("start-unix-ms") or 0,
-        "is_complete": int(profile.is_complete),
-        "ended": f"cut off: {_text(profile.truncation)}" if profile.truncation else ending_of(profile),
-        "end_time": profile.last_time,
-        "is_discrete": int(profile.is_discrete),
-        **{f"peak_{which}": peaks[which].bytes if which in peaks else None for which in ("total", "host", "device")},
-        "setup": setup,
-    }
-    setups = [{"setup": setup, "key": key, "value": value} for key, value in known.items()]
+    setup, id_ = number_of("\n".join(f"{key}\0{value}" for key, value in known.items())), run_id(profile)
+    run = {"run": number_of(id_), "id": id_, "file": _text(name), "setup": setup}
+    run.update({key: _text(manifest.get(key, "")) for key in ("host", "board", "l4t", "pytorch", "command", "start")})
+    run.update({key.replace("-", "_"): profile.number(key) or 0 for key in ("pid", "start-unix-ms")})
+    run.update({f"peak_{of}": peaks[of].bytes if of in peaks else None for of in ("total", "host", "device")})
+    run.update(is_complete=int(profile.is_complete), is_discrete=int(profile.is_discrete), end_time=profile.last_time)
+    run["ended"] = f"cut off: {_text(profile.truncation)}" if profile.truncation else ending_of(profile)
+    run["jetpack"] = _text(fact(profile, "jetpack"))
     parts, figures = [], []
     for (view, part), usage in _parts(name, profile).items():
         number = number_of(f"{view}\0{part}")
         parts.append({"part": number, "view": view, "name": part})
-        bytes_ = {"host": usage.host_bytes, "device": usage.device_bytes}
-        figures.append({"run": run["run"], "part": number, **bytes_, "number": usage.blocks})
+        held = {"host": usage.host_bytes, "device": usage.device_bytes, "number": usage.blocks}
+        figures.append({"run": run["run"], "part": number, **held})
+    setups = [{"setup": setup, "key": key, "value": value} for key, value in known.items()]
     return {"run": [run], "setup": setups, "part": parts, "figure": figures}
-
-
-def host_of(path: str) -> str:
-    """Return the host of HOST:/PATH, a path on one machine of a cluster; "" for other paths."""
-    host, colon, _ = path.partition(":/")
-    return host if colon and "/" not in host else ""
 
 
 def _read(path: str) -> Read:
     try:
-        host = host_of(path)
-        rows = _reduced(path, load_file(path[len(host) + 1 :] if host else path, has_lines=False))
-        numbers = (value for row in chain(*rows.values()) for value in row.values() if isinstance(value, int))
-        if any(abs(number) >> 63 for number in numbers):
+        rows = _reduced(path, load_file(path, has_lines=False))
+        values = (value for row in chain(*rows.values()) for value in row.values())
+        if any(isinstance(value, int) and abs(value) >> 63 for value in values):
             raise OverflowError
         return Read(rows)
     except TraceError as error:
@@ -114,13 +98,6 @@ def _read(path: str) -> Read:
 
 def read(paths: List[str]) -> List[Read]:
     return list(map(_read, paths))
-
-
-def version() -> str:
-    return __version__
-
-
-# ---- files ----
 
 
 class File(NamedTuple):
@@ -139,18 +116,18 @@ def _file(path: str) -> File:
         return File(path, reason=f"cannot be read: {error.strerror}")
 
 
-def files(name: str) -> Iterator[File]:
-    """A trace itself, or all files in a directory.
-
-    A large tree may have directories that are not for everybody (lost+found); these are refused, and the others are read all the same.
-    """
-    name = os.path.abspath(name)
-    if not os.path.isdir(name):
-        yield _file(name)
-        return
-    closed: List[OSError] = []
-    for directory, inner, names in os.walk(name, onerror=closed.append):
-        inner.sort()
-        paths = (os.path.join(directory, file) for file in sorted(names))
-        yield from (_file(path) for path in paths if os.path.isfile(path))
-    yield from (File(os.path.abspath(each.filename), reason=f"cannot be read: {each.strerror}") for each in closed)
+def files(names: Iterable[str], database: str) -> Iterator[File]:
+    """The named traces, and all files in directories but the database. Directories that are not for everybody are refused."""
+    # SQLite keeps files beside a database while it is written to.
+    own = {os.path.realpath(database) + end for end in ("", "-journal", "-wal", "-shm")}
+    for name in names:
+        name = os.path.abspath(name)
+        if not os.path.isdir(name):
+            yield _file(name)
+            continue
+        closed: List[OSError] = []
+        for directory, inner, inside in os.walk(name, onerror=closed.append):
+            inner.sort()
+            paths = (os.path.join(directory, file) for file in sorted(inside))
+            yield from (_file(path) for path in paths if os.path.isfile(path) and os.path.realpath(path) not in own)
+        yield from (File(each.filename, reason=f"cannot be read: {each.strerror}") for each in closed)

@@ -9,9 +9,10 @@ The database is only read. A report is made of the trace that the database names
 import os
 import threading
 import time
+from contextlib import suppress
 from functools import lru_cache
 from html import escape
-from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Dict, List, Optional, Sequence
 
 from sqlalchemy import func, select, text
 
@@ -25,7 +26,6 @@ from jmassif.reader.tokens import TraceError
 from jmassif.render.view import FormatError
 from jmassif.serve.server import Pages, as_bytes
 
-_LEVEL = 0.01
 _MADE_REPORTS = 16
 _KEPT_REPORTS = 64
 _LOOK_SECONDS = 5.0
@@ -38,25 +38,14 @@ _READ_ONLY = {"sqlite": text("PRAGMA query_only = 1"), "postgresql": text("SET d
 
 def _keys(runs: Any, first: str) -> List[str]:
     """Facts that tell runs apart, and leave enough of them in a group to be compared."""
-    known = [key for key in _FIRST_KEYS if key in runs]
-    known += sorted(key for key in runs if key.startswith(("package.", "option.")))
-    found = [key for key in known if 2 <= runs[key].fillna("").nunique() <= _MOST_GROUPS]
-    return list(dict.fromkeys([first] * bool(first) + found))[:_MOST_KEYS]
-
-
-class _State(NamedTuple):
-    """Pages of a database at one time."""
-
-    mark: Tuple[int, ...]  # that of its traces
-    pages: Dict[str, bytes]  # by key
-    traces: Dict[str, str]  # by the ids of runs
-    outliers: List[str]  # ids
+    known = [*_FIRST_KEYS, *sorted(key for key in runs if key.startswith(("package.", "option.")))]
+    found = [key for key in known if key in runs and 2 <= runs[key].fillna("").nunique() <= _MOST_GROUPS]
+    return list(dict.fromkeys([first] * bool(first) + found or ["jetpack"]))[:_MOST_KEYS]
 
 
 def _links(keys: List[str], chosen: str) -> str:
-    links = (
-        f'<a href="by-{escape(key)}"{" aria-current=page" * (key == chosen)}>{escape(label(key))}</a>' for key in keys
-    )
+    current = {chosen: " aria-current=page"}
+    links = (f'<a href="by-{escape(key)}"{current.get(key, "")}>{escape(label(key))}</a>' for key in keys)
     return f'<nav class="quiet" aria-label="Compare by">Compare by {" · ".join(links)}</nav>'
 
 
@@ -69,51 +58,52 @@ class Fleet(Pages):
         self._database, self._key, self._conditions, self._directories = database, key, conditions, directories
         self._is_closed = threading.Event()
         self._last_wanted = time.monotonic()
-        self._made = lru_cache(_KEPT_REPORTS)(self._make)
-        self._now = self._read(None)
+        self._mark: Any = None  # of the database's traces
+        self._pages: Dict[str, bytes] = {}  # by key
+        self._traces: Dict[str, str] = {}  # by the ids of runs
+        self._outliers: List[str] = []  # ids
+        self._compare()
 
-    def _read(self, before: Optional[_State]) -> _State:
-        """The state before, where the database is still in it."""
+    def _compare(self) -> None:
+        """Make the pages anew where the database has changed. They replace the others together."""
         with opened(self._database) as connection:
             connection.execute(_READ_ONLY[connection.dialect.name])
             connection.commit()  # PostgreSQL: from the next transaction on
             numbers = func.count(), func.sum(TRACE.c.mtime_ns % 1000003), func.sum(TRACE.c.size)
-            mark = tuple(int(n or 0) for n in connection.execute(select(*numbers)).fetchone())
-            if before and before.mark == mark:
-                return before
+            mark = connection.execute(select(*numbers)).fetchone()
+            if mark == self._mark:
+                return
             runs = compare.Runs(connection, self._conditions)
-            of_runs = select(RUN.c.id, TRACE.c.path).join(TRACE, TRACE.c.run == RUN.c.run)
-            ids = set(runs.all["id"])
-            traces = {id_: path for id_, path in connection.execute(of_runs) if id_ in ids and os.access(path, os.R_OK)}
+            paths = connection.execute(select(RUN.c.id, TRACE.c.path).join(TRACE, TRACE.c.run == RUN.c.run)).fetchall()
+        ids, pages, outliers = set(runs.all["id"]), {}, []
+        traces = {id_: path for id_, path in paths if id_ in ids and os.access(path, os.R_OK)}
         keys = _keys(runs.runs, self._key)
-        if not keys:
-            raise FleetError("all runs are of the same JetPack, board and packages: there is nothing to compare")
-        now = _State(mark, {}, traces, [])
         for each in keys:
-            found = compare.compare(runs, each, None, _LEVEL)
-            now.pages[each] = as_bytes(tables.write_page(found, _links(keys, each), traces))
-            now.outliers.extend([id_ for id_ in found.outliers["run"] if id_ in traces][:_MADE_REPORTS])
-        return now
+            found = compare.compare(runs, each)
+            pages[each] = as_bytes(tables.write_page(found, _links(keys, each), traces))
+            outliers += [id_ for id_ in found.outliers["id"] if id_ in traces][:_MADE_REPORTS]
+        self._mark, self._pages, self._traces, self._outliers = mark, pages, traces, outliers
 
-    def _make(self, id_: str, path: str, _changed: int) -> Optional[bytes]:
+    @lru_cache(_KEPT_REPORTS)
+    def _made(self, id_: str, path: str, _changed: int) -> Optional[bytes]:
         profile = load_file(path)
         if run_id(profile) != id_:  # another run has taken its name
             return None
         return as_bytes(page(join([("", profile)]), self._directories))
 
-    def _report(self, state: _State, id_: str) -> Optional[bytes]:
+    def _report(self, id_: str) -> Optional[bytes]:
         try:
-            path = state.traces[id_]
+            path = self._traces[id_]
             return self._made(id_, path, os.stat(path).st_mtime_ns)
         except (KeyError, OSError, TraceError, FormatError, OverflowError):
             return None
 
     def page_of(self, name: str) -> Optional[bytes]:
-        state, self._last_wanted = self._now, time.monotonic()
+        self._last_wanted = time.monotonic()
         kind, _, rest = name.partition("-")
-        if name == "":
-            return next(iter(state.pages.values()))
-        return state.pages.get(rest) if kind == "by" else self._report(state, rest) if kind == "run" else None
+        if not name:
+            return next(iter(self._pages.values()))
+        return self._pages.get(rest) if kind == "by" else self._report(rest) if kind == "run" else None
 
     def start(self) -> None:
         threading.Thread(target=self._work, daemon=True).start()
@@ -122,15 +112,12 @@ class Fleet(Pages):
         self._is_closed.set()
 
     def _work(self) -> None:
-        """Makes the pages before they are asked for: those of a changed database replace the others together."""
         pause = 0.0
         while not self._is_closed.wait(pause):
             begin = time.monotonic()
             if begin - self._last_wanted < _WANTED_SECONDS:
-                try:
-                    self._now = self._read(self._now)
-                    for id_ in self._now.outliers[:_MADE_REPORTS]:
-                        self._report(self._now, id_)
-                except FleetError:  # the database is away: ask again
-                    pass
+                with suppress(FleetError):  # the database is away: ask again
+                    self._compare()
+                    for id_ in self._outliers[:_MADE_REPORTS]:
+                        self._report(id_)
             pause = max(_LOOK_SECONDS, 3 * (time.monotonic() - begin))

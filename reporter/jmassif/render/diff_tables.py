@@ -3,7 +3,7 @@
 
 import os
 import re
-from typing import Dict, Iterator, List, NamedTuple, Tuple, Union
+from typing import Any, Dict, Iterator, List, NamedTuple, Sequence, Tuple, Union
 
 from jmassif.analysis.compare import MORE_THAN_ALL, POOLS, SCOPE, TWICE, Column, Difference, DifferenceRow
 from jmassif.analysis.compare import Finding, Moved, View
@@ -153,14 +153,16 @@ def figure_tables(difference: Difference) -> Iterator[FigureTable]:
             yield FigureTable(view.by, _title(difference, view, pool), heads, values)
 
 
-def _texts(heads: List[Tuple[str, str]], values: List[Value]) -> Iterator[str]:
+def texts(heads: Sequence[Tuple[str, str]], values: Sequence[Any]) -> Iterator[str]:
     for (_, kind), value in zip(heads, values):
         if isinstance(value, str):
             yield value
         elif kind == "signed":
             yield f"{value:+,}".replace("+0", "")
-        elif kind == "change":
+        elif kind in ("change", "growth"):
             yield growth(value)
+        elif kind == "number":
+            yield f"{value:,}"
         else:
             yield size(value)
 
@@ -210,7 +212,7 @@ def _sections(difference: Difference) -> Iterator[Section]:
         yield ladder_table(difference, ladder)
     for table in figure_tables(difference):
         heads = _heads(difference) + [head for head, _ in table.heads[len(difference.columns) :]]
-        rows = [[cut(name, _MAX_NAME), *_texts(table.heads, values)] for name, values in table.rows]
+        rows = [[cut(name, _MAX_NAME), *texts(table.heads, values)] for name, values in table.rows]
         yield Section(table.title, heads, rows)
 
 
