@@ -217,7 +217,7 @@ def test_the_first_key_and_the_runs_are_chosen(small: str, serve: Any) -> None:
         (["--group-by=jetpack", "TRACE"], "are for a fleet's database"),
         (["--group-by=colour", "DB"], 'no run has "colour"'),
         (["--group-by=board", "DB"], "nothing to compare"),
-        (["--where", "host=x", "DB"], "nothing to compare"),
+        (["--where", "host=x", "DB"], "there is no such run"),
         (["--where", "host", "DB"], "is not a condition"),
     ],
 )

@@ -48,7 +48,7 @@ def _begin_worker(loader: int) -> None:
 
 
 class Readers:
-    """Processes that read traces: `n` of this machine, by default one a processor, or `n` of a Dask scheduler's `client`.
+    """Processes that read traces: `n` of this machine, by default one a processor, or those of a Dask scheduler's `client`.
 
     A trace that takes all memory costs the process that reads it, not the load: the pool says so by the exception `killed`.
     """
@@ -110,7 +110,7 @@ def cluster(address: str) -> Iterator[Readers]:
             versions = client.run(lambda: reduce.__version__, on_error="return")
             if set(map(str, versions.values())) != {__version__}:
                 raise FleetError(f"{address}: a worker has another jmassif than {__version__}")
-            yield Readers(sum(client.nthreads().values()), client, KilledWorker)
+            yield Readers(max(16, len(versions)), client, KilledWorker)  # more workers may come
     except (CancelledError, ImportError, OSError, TimeoutError, ValueError) as error:
         raise Unavailable(f"{address}: no scheduler with a worker answers ({type(error).__name__})")
 
