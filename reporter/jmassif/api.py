@@ -5,7 +5,8 @@ import os
 from typing import Optional, Sequence, Tuple, Union
 
 from jmassif.analysis import processes as job
-from jmassif.analysis.fit import Fit, FitError, Trials, fit_batches, try_settings
+from jmassif.analysis.allocator_steps import FitError
+from jmassif.analysis.fit import Fit, Trials, fit_batches, try_settings
 from jmassif.analysis.loading import Loading, find_loading
 from jmassif.attribution.names import Names
 from jmassif.model import run as model

@@ -15,15 +15,18 @@ from typing import Any, Dict, List
 import pytest
 
 import jmassif
+from jmassif.analysis.allocator_replay import Pools, replay, requests
+from jmassif.analysis.allocator_steps import FitError, Steps, steps_of
 from jmassif.analysis.caching_allocator import (
     MIB,
     CachingAllocator,
     OutOfMemory,
+    Pool,
     Settings,
     SettingsError,
     parse_settings,
 )
-from jmassif.analysis.fit import TRIED, FitError, Steps, fit_batches, replay, requests, steps_of, try_settings
+from jmassif.analysis.fit import TRIED, fit_batches, try_settings
 from jmassif.analysis.levers import levers_of
 from jmassif.analysis.summary import build_report, default_moment
 from jmassif.attribution.names import Names
@@ -72,9 +75,6 @@ def test_settings_are_parsed_and_written_as_pytorch_has_them() -> None:
             parse_settings(wrong)
 
 
-EMPTIED = -(1 << 31)  # in Steps.order: the cache was emptied
-
-
 class Training:
     """A trace of tensors in one segment of 20 MiB, each by a line of its own."""
 
@@ -120,7 +120,7 @@ def test_less_than_a_whole_block_was_asked_for_if_its_line_asked_for_less_elsewh
     steps = steps_of(training.trace.load())
     made = replay(steps, steps.sizes, Settings())
     assert made.reserved == steps.reserved == 20 * MIB
-    assert [number for number, is_whole in enumerate(made.whole) if is_whole] == [5, 7]
+    assert [number for number, least in enumerate(made.above) if least] == [5, 7]
     assert [size // half for size in requests(steps, made)] == [4, 7, 4, 8, 4, 7, 4, 7]
 
 
@@ -139,6 +139,7 @@ def test_what_was_asked_for_is_in_proportion_to_the_allocation_before() -> None:
 def repeated(seed: int, leaks: bool, n_times: int = 16) -> Steps:
     """A training whose steps repeat themselves, with tensors that live into the next, and an emptied cache; once one is larger."""
     chance, sizes, order, live = random.Random(seed), array("Q"), array("i"), []  # type: ignore[var-annotated]
+    emptied = []
     for period in [0, *[1] * n_times, 2, *[1] * n_times]:
         chance.seed(seed + period)
         for _ in range(400):
@@ -153,42 +154,45 @@ def repeated(seed: int, leaks: bool, n_times: int = 16) -> Steps:
         if leaks:
             live.clear()
         if period == 2:
-            order.append(EMPTIED)
+            emptied.append(len(order))
     sizes[len(sizes) * 3 // 4] = 512 * 99999
-    counts = list(accumulate(step >= 0 for step in order))
-    ages = [0 if step >= 0 else step if step == EMPTIED else n - ~step for step, n in zip(order, counts)]
-    return Steps(sizes, array("I", sizes), array("I"), order, array("i", ages), 0, 0, len(order), 0, False)
+    return Steps(sizes, array("I", sizes), array("I"), order, emptied, 0, 0, len(order), 0, False)
 
 
 @pytest.mark.parametrize("leaks", (False, True))
 @pytest.mark.parametrize("seed", range(2))
-def test_steps_that_repeat_themselves_are_replayed_once(
+def test_pools_replay_what_the_allocator_does_and_repeated_steps_once(
     seed: int, leaks: bool, monkeypatch: "pytest.MonkeyPatch"
 ) -> None:
-    steps, malloc, calls = repeated(seed, leaks), CachingAllocator.malloc, array("i")
+    steps, malloc, calls = repeated(seed, leaks), Pool.malloc, array("i")
 
-    def counted(*arguments: Any, **named: Any) -> Any:
+    def counted(*arguments: Any) -> Any:
         calls.append(1)
-        return malloc(*arguments, **named)
+        return malloc(*arguments)
 
-    monkeypatch.setattr("jmassif.analysis.fit._LONGEST_STRETCH", 256)
-    monkeypatch.setattr(CachingAllocator, "malloc", counted)
+    monkeypatch.setattr("jmassif.analysis.allocator_replay._LONGEST_STRETCH", 256)
+    monkeypatch.setattr(Pool, "malloc", counted)
     for settings in (*TRIED[::3], TRIED[-1], Settings(garbage_collection_threshold=0.5)):
-        model, live, whole = CachingAllocator(settings), {}, []
-        for step in steps.order:
-            if step >= 0:
-                live[step] = model.malloc(steps.sizes[step])
-                whole.append(model.whole > 0)
-            elif step == EMPTIED:
+        model, live, peak, whole = CachingAllocator(settings), {}, [0, 0], []
+        for at, step in enumerate(steps.order):
+            if at in steps.emptied:
                 model.empty_cache()
+            if step >= 0:
+                pool, begin, size = live[step] = model.malloc(steps.sizes[step])
+                whole.append(not pool.is_exact and begin + size not in pool.by_begin)
+                peak = [max(peak[0], model.reserved), max(peak[1], model.allocated)]
             else:
                 model.free(live.pop(~step))
         del calls[:]
         made = replay(steps, steps.sizes, settings)
-        assert (made.reserved, made.allocated) == (model.peak_reserved, model.peak_allocated), settings
-        assert list(made.whole) == whole, settings
-        if not leaks and not settings.garbage_collection_threshold:
-            assert len(calls) < len(steps.sizes) / 2
+        assert [made.reserved, made.allocated] == peak, settings
+        n_calls = len(calls)
+        assert [least > 0 for least in made.above] == whole, settings
+        pools = Pools(steps, steps.sizes)
+        for enough in (peak[0] - 1, peak[0], peak[0] + 1):
+            assert pools.reserved(settings, enough) == min(enough, peak[0]), settings
+        if not leaks:
+            assert n_calls < len(steps.sizes) / 2
 
 
 def test_of_free_blocks_of_one_size_the_first_in_memory_is_taken() -> None:
@@ -201,32 +205,14 @@ def test_of_free_blocks_of_one_size_the_first_in_memory_is_taken() -> None:
         assert taken[1] == min(first[1], second[1]) == (second if falls else first)[1]
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case['settings'] or 'default'}-{case['allowed']}")
-def test_a_block_that_is_freed_at_once_leaves_what_malloc_and_free_leave(case: Dict[str, Any]) -> None:
-    settings, sizes = parse_settings(case["settings"]), [step[1] for step in case["steps"] if len(step) == 3]
-    models = [CachingAllocator(settings) for _ in range(2)]
-    live: List[List[Any]] = [[], []]
-    for number, n_bytes in enumerate(sizes):
-        brief, (model, other) = sizes[-number], models
-        model.malloc(brief, is_brief=True)
-        other.free(other.malloc(brief))
-        assert (model.whole, model.below) == (other.whole, other.below)
-        for each, blocks in zip(models, live):
-            blocks.append(each.malloc(n_bytes))
-            if number % 3:
-                each.free(blocks.pop(-number % len(blocks)))
-        assert [block[1:] for block in live[0]] == [block[1:] for block in live[1]]
-        assert (model.reserved, model.peak_allocated) == (other.reserved, other.peak_allocated)
-
-
 def test_addresses_last_for_segments_of_many_terabytes_in_all() -> None:
     model = CachingAllocator(falls=True)
     for _ in range(100):
         block = model.malloc(80 << 30)
-        assert block[2] == 80 << 30
+        assert block[2] == model.reserved == 80 << 30
         model.free(block)
         model.empty_cache()
-    assert (model.reserved, model.peak_reserved) == (0, 80 << 30)
+        assert not model.reserved
 
 
 def test_a_tensor_larger_than_any_device_is_refused() -> None:
@@ -257,7 +243,7 @@ def test_python_programs_get_the_answers_of_the_command(tmp_path: Path) -> None:
     trials = profile.fit_settings(board=48 * MIB)
     assert trials.holds and (trials.reserved, trials.room) == (54 * MIB, 48 * MIB)
     best = trials.others[0]
-    assert (best.settings.text, best.made.reserved) == ("expandable_segments:True", 40 * MIB)
+    assert (best.settings.text, best.reserved) == ("expandable_segments:True", 40 * MIB)
     said = run_jmassif("fit", path, "--board=48MiB").out
     assert "as recorded the run runs out, 6.00 MiB missing" in said
     assert "expandable_segments:True would have needed 40.0 MiB instead of the 54.0 MiB reserved" in said
@@ -426,11 +412,9 @@ def test_no_setting_needs_less_than_the_best_though_replays_end_early() -> None:
     trials = try_settings(fragmented().load())
     sizes = requests(trials.steps, replay(trials.steps, trials.steps.sizes, trials.recorded))
     wholly = [replay(trials.steps, sizes, each).reserved for each in TRIED]
-    found = [each.made.reserved for each in trials.others]
+    found = [each.reserved for each in trials.others]
     assert found == sorted(set(found)) and found[0] == min(wholly) < max(wholly)
-    assert [each.made for each in trials.others] == [
-        replay(trials.steps, sizes, each.settings) for each in trials.others
-    ]
+    assert found == [wholly[TRIED.index(each.settings)] for each in trials.others]
 
 
 def test_runs_of_other_commands_or_sources_and_killed_before_training_are_named(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from typing import Any, List, Optional, Tuple
 
 import pytest
 
-from jmassif.analysis.fit import steps_of
+from jmassif.analysis.allocator_steps import steps_of
 from jmassif.reader.builder import load_file
 from tests.harness import PYTHON, ROOT, Argument, Recording, record
 from tests.reporter.commands import assert_one_line_error, jmassif

@@ -7,8 +7,9 @@ from typing import Any, Dict, List, NamedTuple
 import pytest
 
 from check_counters import DEFAULT, SCRIPTS, Program, record, run_inside
+from jmassif.analysis.allocator_replay import replay, requests
+from jmassif.analysis.allocator_steps import steps_of
 from jmassif.analysis.caching_allocator import parse_settings
-from jmassif.analysis.fit import replay, requests, steps_of
 from jmassif.reader.builder import load_file
 
 SETTINGS = (

@@ -14,14 +14,14 @@ from collections import defaultdict
 from typing import Dict, List, NamedTuple, Tuple
 
 MIB = 1 << 20
-_LEAST = 512  # sizes are multiples of it
-_SMALL = MIB  # the largest block of the small pool
-_SMALL_SEGMENT = 2 * MIB
-_LARGE_SEGMENT = 20 * MIB
-_LEAST_OWN_SEGMENT = 10 * MIB  # blocks from here on have segments of their size
-_ROUND_SEGMENT = 2 * MIB
+LEAST = 512  # sizes are multiples of it
+SMALL = MIB  # the largest block of the small pool
+SMALL_SEGMENT = 2 * MIB
+LARGE_SEGMENT = 20 * MIB
+LEAST_OWN_SEGMENT = 10 * MIB  # blocks from here on have segments of their size
+ROUNDED_SEGMENT = 2 * MIB
 # An expandable segment's addresses never run out: PyTorch reserves 1 1/8 of the device's memory for each.
-_ENDLESS = _LARGE_SEGMENT << 24
+ENDLESS = LARGE_SEGMENT << 24
 
 
 class SettingsError(Exception):
@@ -64,7 +64,7 @@ def parse_settings(text: str) -> Settings:
                 settings = settings._replace(roundup_power2_divisions=int(value))
             elif (key, value) != ("backend", "native"):
                 raise SettingsError(f"{part}: there is no model of this setting")
-            if not all(0 <= number < _ENDLESS for number in settings):
+            if not all(0 <= number < ENDLESS for number in settings):
                 raise ValueError
         except ValueError:
             raise SettingsError(f"{part}: not a value of this setting")
@@ -79,142 +79,93 @@ class OutOfMemory(Exception):
 ADDRESS_BITS = 64
 _ADDRESS = (1 << ADDRESS_BITS) - 1
 
+Block = Tuple["Pool", int, int]  # address, size
 
-class _Pool:
-    """Free blocks of one size class and stream, by address. No two are neighbours."""
 
-    def __init__(self, is_small: bool, settings: Settings) -> None:
+class Pool:
+    """Free blocks of one size class and stream. No two are neighbours."""
+
+    def __init__(self, allocator: "CachingAllocator", is_small: bool, settings: Settings) -> None:
         self.is_small = is_small
-        is_exact = is_small or settings.expandable_segments
-        self.least_rest = _LEAST if is_exact else _SMALL + 1  # that is split off
-        self.most_split = settings.max_split_size or _ENDLESS
-        self.split_below = _ENDLESS if is_exact else self.most_split
-        self.granule = _SMALL_SEGMENT if is_small else _LARGE_SEGMENT
-        self.order: List[int] = []  # sizes and addresses
-        # Free blocks that were taken, and what was left of each (or 0), as far as sizes and begins do not have it yet: the
-        # last of them is often the first that is freed, which only puts it back.
-        self.pending: List[Tuple[int, int, int]] = []
-        self.sizes: Dict[int, int] = {}
-        self.begins: Dict[int, int] = {}  # by the end
-        self.since: Dict[int, int] = {}  # searches of large blocks before it was freed
+        self.is_exact = is_small or settings.expandable_segments  # a block is no larger than what was asked for
+        self.least_rest = LEAST if self.is_exact else SMALL + 1  # that is split off
+        self.most_split = settings.max_split_size or ENDLESS
+        self.split_below = ENDLESS if self.is_exact else self.most_split
+        self.granule = SMALL_SEGMENT if is_small else LARGE_SEGMENT
+        self.order: List[int] = []  # sizes and addresses; likewise in the next two
+        self.by_begin: Dict[int, int] = {}
+        self.by_end: Dict[int, int] = {}
         self.segments: Dict[int, int] = {}  # sizes of the driver's, by address
         self.unmapped: Dict[int, int] = {}  # sizes of ranges of expandable segments without memory
+        self.below = 0  # of the last block that was taken whole: the largest that was too small
+        self.since: Dict[int, int] = {}  # searches before each block was freed
+        self._is_plain = settings == Settings() or is_small and not settings.expandable_segments
+        self._collects = settings.garbage_collection_threshold > 0
+        self._allocator = allocator
 
-    def add(self, begin: int, size: int) -> int:
-        """Merges it with its free neighbours. Returns where the block begins."""
-        sizes, begins, order = self.sizes, self.begins, self.order
-        end = begin + size
-        more = sizes.pop(end, 0)
-        if more:
-            del order[bisect_left(order, more << ADDRESS_BITS | end)]
-            end += more
-        before = begins.pop(begin, 0)
-        if before:
-            del order[bisect_left(order, (begin - before) << ADDRESS_BITS | before)]
-            begin = before
-        sizes[begin] = end - begin
-        begins[end] = begin
-        insort(order, (end - begin) << ADDRESS_BITS | begin)
-        return begin
+    def malloc(self, size: int) -> Block:
+        """`size` is rounded. Raises OutOfMemory."""
+        order = self.order
+        first = at = bisect_left(order, size << ADDRESS_BITS)
+        if not self._is_plain:
+            at = self._chosen(size, at)
+        if at == len(order):
+            at = bisect_left(order, self._allocator.new_block(self, size))
+        key = order.pop(at)
+        begin, taken = key & _ADDRESS, key >> ADDRESS_BITS
+        del self.by_begin[begin]
+        if taken - size >= self.least_rest and size < self.split_below:
+            key = taken - size << ADDRESS_BITS | begin + size
+            self.by_begin[begin + size] = self.by_end[begin + taken] = key
+            insort(order, key)
+            if self._collects:
+                self.since[begin + size] = self._allocator.searches
+            return self, begin, size
+        del self.by_end[begin + taken]
+        self.below = order[first - 1] >> ADDRESS_BITS if first else 0
+        return self, begin, taken
+
+    def free(self, block: Block) -> None:
+        self.add(block[1], block[2])
+
+    def add(self, begin: int, size: int) -> None:
+        """Merges it with its free neighbours."""
+        order, end = self.order, begin + size
+        if end in self.by_begin:
+            key = self.by_begin.pop(end)
+            del order[bisect_left(order, key)]
+            end += key >> ADDRESS_BITS
+        if begin in self.by_end:
+            key = self.by_end.pop(begin)
+            del order[bisect_left(order, key)]
+            begin = key & _ADDRESS
+        self.by_begin[begin] = self.by_end[end] = key = end - begin << ADDRESS_BITS | begin
+        insort(order, key)
+        if self._collects:
+            self.since[begin] = self._allocator.searches
 
     def remove(self, begin: int) -> int:
         """Returns its size."""
-        size = self.sizes.pop(begin)
-        del self.begins[begin + size], self.order[bisect_left(self.order, size << ADDRESS_BITS | begin)]
+        key = self.by_begin.pop(begin)
+        size = key >> ADDRESS_BITS
+        del self.by_end[begin + size], self.order[bisect_left(self.order, key)]
         return size
 
-    def settle(self) -> None:
-        """Brings sizes and begins up to date."""
-        for begin, key, rest in self.pending:
-            del self.sizes[begin]
-            if rest:
-                self.sizes[rest & _ADDRESS] = rest >> ADDRESS_BITS
-                self.begins[begin + (key >> ADDRESS_BITS)] = rest & _ADDRESS
-            else:
-                del self.begins[begin + (key >> ADDRESS_BITS)]
-        del self.pending[:]
+    def size(self, begin: int) -> int:
+        """Bytes of the free block that begins there, if one does."""
+        return self.by_begin.get(begin, 0) >> ADDRESS_BITS
+
+    def largest(self) -> int:
+        return self.order[-1] >> ADDRESS_BITS if self.order else 0
 
     def whole_segments(self) -> List[int]:
         """Those that are free."""
-        return [begin for begin, size in self.segments.items() if self.sizes.get(begin) == size]
+        return [begin for begin, size in self.segments.items() if self.size(begin) == size]
 
-
-Block = Tuple[_Pool, int, int]  # address, size
-
-
-class CachingAllocator:
-    """The allocator of one device.
-
-    `allowed` are the bytes that set_per_process_memory_fraction allows; 0: it was not called, and PyTorch collects no garbage.
-    `falls`: the driver gives each segment a lower address than the last, which decides between free blocks of one size.
-    """
-
-    def __init__(self, settings: Settings = Settings(), allowed: int = 0, falls: bool = False) -> None:
-        self.reserved = 0
-        self.allocated = 0
-        self.peak_reserved = 0
-        self.peak_allocated = 0
-        # The block of the last malloc, if up to 1 MiB less may have been asked for (else 0), and the largest that was too small.
-        self.whole = 0
-        self.below = 0
-        self._is_expandable = settings.expandable_segments
-        self._is_plain = settings._replace(roundup_power2_divisions=0) == Settings()
-        self._divisions = settings.roundup_power2_divisions
-        self._allowed = allowed
-        self._falls = falls
-        self._collect_above = settings.garbage_collection_threshold * allowed
-        self._small: Dict[int, _Pool] = defaultdict(lambda: _Pool(True, settings))  # by stream
-        self._large: Dict[int, _Pool] = defaultdict(lambda: _Pool(False, settings))
-        self._next = 1 << 58  # address: segments of a long run may take many
-        self._searches = 0  # of large blocks
-
-    # ---- the interface ----------------------------------------------------------------------
-
-    def malloc(self, n_bytes: int, stream: int = 0, address: int = 0, is_brief: bool = False) -> Block:
-        """`address`: where a segment lies that this needs; 0: behind the last. Raises OutOfMemory.
-
-        `is_brief`: the block is freed at once, which changes nothing else where a free one has room.
-        """
-        if address:
-            self._next = address
-        size = self.rounded(n_bytes) if self._divisions or n_bytes % _LEAST or not n_bytes else n_bytes
-        pool = (self._small if size <= _SMALL else self._large)[stream]
-        order = pool.order
-        at = bisect_left(order, size << ADDRESS_BITS)
-        self.below = order[at - 1] >> ADDRESS_BITS if at else 0
-        if not self._is_plain:
-            at = self._chosen(pool, size, at)
-        if at < len(order):
-            key = order[at]
-        else:
-            key = self._new(pool, size)
-            at = bisect_left(order, key)
-        begin, taken, rest = key & _ADDRESS, key >> ADDRESS_BITS, 0
-        if taken - size >= pool.least_rest and size < pool.split_below:
-            rest = taken - size << ADDRESS_BITS | begin + size
-            taken, self.whole = size, 0
-        else:
-            self.whole = taken if pool.least_rest > _LEAST else 0
-        allocated = self.allocated + taken
-        if allocated > self.peak_allocated:
-            self.peak_allocated = allocated
-        if is_brief:
-            if self._collect_above:
-                pool.since[begin] = self._searches
-            return pool, begin, taken
-        self.allocated = allocated
-        del order[at]
-        if rest:
-            insort(order, rest)
-            if self._collect_above:
-                pool.since[rest & _ADDRESS] = self._searches
-        pool.pending.append((begin, key, rest))
-        return pool, begin, taken
-
-    def _chosen(self, pool: _Pool, size: int, at: int) -> int:
-        """Index in pool.order of the free block to take; its length: none will do. `at`: the first that is large enough."""
-        order, most, unmapped = pool.order, pool.most_split, pool.unmapped
-        self._searches += not pool.is_small
+    def _chosen(self, size: int, at: int) -> int:
+        """Index in `order` of the free block to take; its length: none will do. `at`: the first that is large enough."""
+        order, most, unmapped = self.order, self.most_split, self.unmapped
+        self._allocator.searches += not self.is_small
         if at == len(order):
             return at
         has, begin = order[at] >> ADDRESS_BITS, order[at] & _ADDRESS
@@ -228,66 +179,71 @@ class CachingAllocator:
                     break
                 at, possible = later, other
             has = order[at] >> ADDRESS_BITS
-        return len(order) if size < most <= has or (size >= most and has >= size + _LARGE_SEGMENT) else at
+        return len(order) if size < most <= has or (size >= most and has >= size + LARGE_SEGMENT) else at
+
+
+class CachingAllocator:
+    """The allocator of one device.
+
+    `allowed` are the bytes that set_per_process_memory_fraction allows; 0: it was not called, and PyTorch collects no garbage.
+    `falls`: the driver gives each segment a lower address than the last, which decides between free blocks of one size.
+    """
+
+    def __init__(self, settings: Settings = Settings(), allowed: int = 0, falls: bool = False) -> None:
+        self.reserved = 0
+        self.allocated = 0
+        self.searches = 0  # of large blocks
+        self._is_expandable = settings.expandable_segments
+        self._divisions = settings.roundup_power2_divisions
+        self._allowed = allowed
+        self._falls = falls
+        self._collect_above = settings.garbage_collection_threshold * allowed
+        of_pools = Settings(settings.max_split_size, settings.expandable_segments, self._collect_above)
+        self.small: Dict[int, Pool] = defaultdict(lambda: Pool(self, True, of_pools))  # by stream
+        self.large: Dict[int, Pool] = defaultdict(lambda: Pool(self, False, of_pools))
+        self._next = 1 << 58  # address: segments of a long run may take many
+
+    # ---- the interface ----------------------------------------------------------------------
+
+    def malloc(self, n_bytes: int, stream: int = 0, address: int = 0) -> Block:
+        """`address`: where a segment lies that this needs; 0: behind the last. Raises OutOfMemory."""
+        if address:
+            self._next = address
+        size = self.rounded(n_bytes)
+        block = (self.small if size <= SMALL else self.large)[stream].malloc(size)
+        self.allocated += block[2]
+        return block
 
     def free(self, block: Block) -> None:
-        pool, begin, size = block
-        self.allocated -= size
-        pending = pool.pending
-        if pending and pending[-1][0] == begin:
-            _, key, rest = pending.pop()
-            if rest:
-                del pool.order[bisect_left(pool.order, rest)]
-            insort(pool.order, key)
-        else:
-            pool.settle()
-            begin = pool.add(begin, size)
-        if self._collect_above:
-            pool.since[begin] = self._searches
+        self.allocated -= block[2]
+        block[0].free(block)
 
     def empty_cache(self) -> None:
         for pool in self._pools():
-            pool.settle()
             if self._is_expandable:
                 for key in pool.order[:]:
                     self._unmap(pool, key & _ADDRESS)
             for begin in pool.whole_segments():
                 self._release(pool, begin)
 
-    def free_blocks(self, is_small: bool) -> List[int]:
-        """Those of the first stream, by size above address; it is always the same list."""
-        return (self._small if is_small else self._large)[0].order
-
-    def state(self) -> List[object]:
-        """All that decides, besides the blocks in use, what it does next; not what garbage it collects."""
-        found: List[object] = [self.reserved, self.allocated]
-        for pool in self._pools():
-            pool.settle()
-            found += [pool.order[:], pool.unmapped.copy()]
-        return found
-
-    def _pools(self) -> List[_Pool]:
-        return [*self._small.values(), *self._large.values()]
+    def _pools(self) -> List[Pool]:
+        return [*self.small.values(), *self.large.values()]
 
     def rounded(self, n_bytes: int) -> int:
         """As large as its block will be at least."""
         divisions = self._divisions
-        if n_bytes < _LEAST:
-            return _LEAST
-        if divisions > 1 and n_bytes > _LEAST * divisions:
+        if n_bytes < LEAST:
+            return LEAST
+        if divisions > 1 and n_bytes > LEAST * divisions:
             floor = 1 << (n_bytes.bit_length() - 1)
             step = floor // divisions
-            if floor < n_bytes:
-                n_bytes = floor + -(-(n_bytes - floor) // step) * step
-            return n_bytes
-        return -(-n_bytes // _LEAST) * _LEAST
+            return n_bytes if floor == n_bytes else floor + -(-(n_bytes - floor) // step) * step
+        return -(-n_bytes // LEAST) * LEAST
 
     # ---- segments ---------------------------------------------------------------------------
 
-    def _new(self, pool: _Pool, size: int) -> int:
+    def new_block(self, pool: Pool, size: int) -> int:
         """The size and address of a free block that the driver's memory makes for it. Raises OutOfMemory."""
-        for each in self._pools():
-            each.settle()
         if self._collect_above:
             self._collect_garbage()
         begin = self._reserve(pool, size)
@@ -298,26 +254,21 @@ class CachingAllocator:
             begin = self._reserve(pool, size)
         if not begin:
             raise OutOfMemory()
-        return pool.sizes[begin] << ADDRESS_BITS | begin
+        return pool.by_begin[begin]
 
-    def _grow(self, n_bytes: int) -> None:
-        self.reserved += n_bytes
-        if self.reserved > self.peak_reserved:
-            self.peak_reserved = self.reserved
-
-    def _reserve(self, pool: _Pool, size: int) -> int:
+    def _reserve(self, pool: Pool, size: int) -> int:
         """The same, or 0."""
         if pool.is_small:
-            segment = _SMALL_SEGMENT
-        elif size < _LEAST_OWN_SEGMENT:
-            segment = _LARGE_SEGMENT
+            segment = SMALL_SEGMENT
+        elif size < LEAST_OWN_SEGMENT:
+            segment = LARGE_SEGMENT
         else:
-            segment = -(-size // _ROUND_SEGMENT) * _ROUND_SEGMENT
+            segment = -(-size // ROUNDED_SEGMENT) * ROUNDED_SEGMENT
         if self._allowed and self.reserved + segment > self._allowed:
             return 0
         if self._is_expandable:
             return self._expand(pool, size)
-        self._grow(segment)
+        self.reserved += segment
         if self._falls:
             self._next -= segment
         begin = 2 * self._next  # so that segments are no neighbours
@@ -327,14 +278,14 @@ class CachingAllocator:
         pool.add(begin, segment)
         return begin
 
-    def _release(self, pool: _Pool, begin: int) -> None:
+    def _release(self, pool: Pool, begin: int) -> None:
         self.reserved -= pool.remove(begin)
         del pool.segments[begin]
 
-    def _release_some(self, pool: _Pool, size: int) -> bool:
+    def _release_some(self, pool: Pool, size: int) -> bool:
         """Returns free blocks that may not be split, enough for `size`. False if there are not so many."""
         most = pool.most_split
-        if most == _ENDLESS:
+        if most == ENDLESS:
             return False
         size = max(size, most)
         at = bisect_left(pool.order, size << ADDRESS_BITS)
@@ -349,60 +300,60 @@ class CachingAllocator:
     def _collect_garbage(self) -> None:
         """Returns the large segments that have been free for longer than others, until there are few enough."""
         wanted = self.reserved - self._collect_above
-        free = [(pool, begin) for pool in self._large.values() for begin in pool.whole_segments()]
-        age = sum(self._searches - pool.since[begin] for pool, begin in free)
+        free = [(pool, begin) for pool in self.large.values() for begin in pool.whole_segments()]
+        age = sum(self.searches - pool.since[begin] for pool, begin in free)
         while wanted > 0 and free:
             threshold = age / len(free)
-            old = [(pool, begin) for pool, begin in free if self._searches - pool.since[begin] >= threshold]
+            old = [(pool, begin) for pool, begin in free if self.searches - pool.since[begin] >= threshold]
             if not old:
                 break
             for pool, begin in old:
-                wanted -= pool.sizes[begin]
-                age -= self._searches - pool.since[begin]
+                wanted -= pool.size(begin)
+                age -= self.searches - pool.since[begin]
                 free.remove((pool, begin))
                 self._release(pool, begin)
 
     # ---- expandable segments ----------------------------------------------------------------
 
-    def _expand(self, pool: _Pool, size: int) -> int:
+    def _expand(self, pool: Pool, size: int) -> int:
         """As _reserve()."""
         begin = self._room(pool, size)
-        has = pool.sizes.get(begin, 0)
+        has = pool.size(begin)
         while has < size:
             self._map(pool, begin + has, size - has)
-            has = pool.sizes[begin]
+            has = pool.size(begin)
         return begin
 
-    def _room(self, pool: _Pool, size: int) -> int:
+    def _room(self, pool: Pool, size: int) -> int:
         """The first block of some that follow each other, free or without memory, and have so many bytes together."""
         for begin in sorted(pool.unmapped):
-            at = first = pool.begins.get(begin, begin)
+            at = first = pool.by_end.get(begin, begin) & _ADDRESS
             while at < first + size:
-                n_bytes = pool.sizes.get(at) or pool.unmapped.get(at)
+                n_bytes = pool.size(at) or pool.unmapped.get(at)
                 if not n_bytes:
                     break
                 at += n_bytes
             else:
                 return first
         # Granules are counted from here.
-        address = -(-self._next // _LARGE_SEGMENT) * _LARGE_SEGMENT
-        self._next = address + _ENDLESS
-        pool.unmapped[address] = _ENDLESS
+        address = -(-self._next // LARGE_SEGMENT) * LARGE_SEGMENT
+        self._next = address + ENDLESS
+        pool.unmapped[address] = ENDLESS
         return address
 
-    def _map(self, pool: _Pool, begin: int, size: int) -> None:
+    def _map(self, pool: Pool, begin: int, size: int) -> None:
         """Gives memory to the first `size` bytes or more of a range without, if it has so many."""
         n_bytes = pool.unmapped[begin]
         mapped = min(-(-size // pool.granule) * pool.granule, n_bytes)
-        self._grow(mapped)
+        self.reserved += mapped
         del pool.unmapped[begin]
         if mapped < n_bytes:
             pool.unmapped[begin + mapped] = n_bytes - mapped
         pool.add(begin, mapped)
 
-    def _unmap(self, pool: _Pool, address: int) -> None:
+    def _unmap(self, pool: Pool, address: int) -> None:
         """Returns the whole granules of a free block."""
-        granule, end_address = pool.granule, address + pool.sizes[address]
+        granule, end_address = pool.granule, address + pool.size(address)
         begin, end = -(-address // granule) * granule, end_address // granule * granule
         if begin >= end:
             return

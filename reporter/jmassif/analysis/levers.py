@@ -8,7 +8,7 @@ from bisect import bisect_left
 from itertools import accumulate, compress
 from typing import Dict, List, NamedTuple, Optional, Tuple
 
-from jmassif.analysis.fit import Steps, any_steps, held_at_peak
+from jmassif.analysis.allocator_steps import Steps, any_steps
 from jmassif.analysis.held_twice import held_twice
 from jmassif.analysis.moments import Moment
 from jmassif.analysis.oom import line_of
@@ -33,9 +33,9 @@ class Levers(NamedTuple):
 
 
 def levers_of(run: Profile, is_one_memory: bool = False, steps: Optional[Steps] = None) -> Levers:
-    """`is_one_memory`: host and device will be one, whatever they were. `steps`: if known. Raises fit.FitError."""
+    """`is_one_memory`: host and device will be one, whatever they were. `steps`: if known. Raises FitError."""
     steps, names = steps or any_steps(run), Names(run)
-    at_peak = held_at_peak(steps)
+    at_peak = steps.held_at_peak()
     by_role: Dict[Optional[str], int] = {}
     workspaces: List[Tuple[int, int]] = []
     for number in at_peak:

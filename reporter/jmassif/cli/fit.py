@@ -10,7 +10,9 @@ import re
 from itertools import zip_longest
 from typing import Any, Dict, Iterator, List, Optional, Sequence
 
-from jmassif.analysis.fit import NEARLY, Fit, FitError, Need, Trials, fit_batches, try_settings
+from jmassif.analysis.allocator_steps import FitError
+from jmassif.analysis.batches import NEARLY
+from jmassif.analysis.fit import Fit, Need, Trials, fit_batches, try_settings
 from jmassif.analysis.levers import Levers, levers_of
 from jmassif.cli import common
 from jmassif.cli.common import Parser, Problem
@@ -259,14 +261,14 @@ def _trials_text(trials: Trials) -> Iterator[str]:
     else:
         best = trials.others[0]
         yield (
-            f"{best.settings.text or 'The default settings'} would have needed {size(best.made.reserved)} instead of the"
+            f"{best.settings.text or 'The default settings'} would have needed {size(best.reserved)} instead of the"
             f" {size(trials.reserved)} reserved with {recorded}."
         )
         yield ""
         yield "settings that need less than all that were tried before them, the best first:"
         for trial in trials.others:
-            verdict = _on_board(trials, trial.made.reserved)
-            yield f"  {size(trial.made.reserved):>10}  {trial.settings.text or 'default settings'}{verdict and f': {verdict}'}"
+            verdict = _on_board(trials, trial.reserved)
+            yield f"  {size(trial.reserved):>10}  {trial.settings.text or 'default settings'}{verdict and f': {verdict}'}"
         yield ""
         yield f"Set it before PyTorch starts: {trials.variable}={best.settings.text or 'backend:native'}"
         if best.settings.expandable_segments:
@@ -293,7 +295,7 @@ def _trials_json(trials: Trials) -> Dict[str, Any]:
     return {
         "recorded": {"settings": trials.recorded.text, "reserved": trials.reserved, "modelled": trials.modelled},
         "room": trials.room,
-        "better": [{"settings": each.settings.text, "reserved": each.made.reserved} for each in trials.others]
+        "better": [{"settings": each.settings.text, "reserved": each.reserved} for each in trials.others]
         if trials.holds
         else [],
     }

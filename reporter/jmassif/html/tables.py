@@ -3,7 +3,8 @@
 
 from typing import Dict, Iterator, List, Sequence, Tuple
 
-from jmassif.analysis.fit import FitError, try_settings
+from jmassif.analysis.allocator_steps import FitError
+from jmassif.analysis.fit import try_settings
 from jmassif.analysis.summary import Report
 from jmassif.html.cells import shown
 from jmassif.html.head import ReadyTable, TableCell
@@ -151,7 +152,7 @@ def settings(report: Report) -> Iterator[ReadyTable]:
         trials = try_settings(report.profile)
     except FitError:
         return
-    reserved = [(trials.recorded, trials.reserved)] + [(trial.settings, trial.made.reserved) for trial in trials.others]
+    reserved = [(trials.recorded, trials.reserved)] + [(trial.settings, trial.reserved) for trial in trials.others]
     rows: List[Row] = [
         [each.text or "default settings", n_bytes, n_bytes - trials.reserved] for each, n_bytes in reserved
     ]
