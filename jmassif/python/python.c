@@ -7,7 +7,7 @@
 // Native and Python frames are interleaved by markers. Since 3.10 every activation of the evaluation loop keeps a
 // record on its own C stack (a _PyCFrame, a shim frame since 3.12), so the native frame with the record in its stack
 // range is the activation. Symbols would not do: compilers move most of the loop into a nameless block. Older releases
-// have no record, so their activations are matched by the evaluator's symbol.
+// have no record, so their activations are matched by the evaluator's code.
 
 #include "python/python.h"
 #include "base/client_memory.h"
@@ -21,6 +21,7 @@
 #include "python/layout.h"
 #include "symbols/elf.h"
 #include "trace/trace.h"
+#include "unwind/table.h"
 #include "unwind/unwind.h"
 
 #define MAX_STEPS         100000 // longest chain of frames that is not taken for a cycle
@@ -237,7 +238,7 @@ typedef struct {
     UInt n;
 } Group;
 
-#define UNMARKED  0          // 3.6-3.9: matched by the evaluator's name
+#define UNMARKED  0          // 3.6-3.9: matched by the evaluator's code
 #define UNMATCHED (~(Addr)0) // the chain broke before its marker
 
 typedef struct {
@@ -430,6 +431,57 @@ static void walk_states(ThreadId tid)
     name_chain(tid, walk);
 }
 
+// ---- the evaluator of releases without markers ---------------------------------------------------------------
+
+// GCC moves rare code into a cold part, for which a stripped file has no symbol.
+static Addr evaluator, evaluator_end, cold, cold_end;
+
+static Addr end_of_code(Addr start)
+{
+    Addr end = start;
+    while (start && jm_find_unwind_entry(end, UNWIND_FUNCTION) == start)
+        end++;
+    return end;
+}
+
+// Return the target of a jump at this address that can reach other sections; 0 if there is no such jump.
+static Addr jump_target(Addr at)
+{
+#if defined(__x86_64__)
+    const UChar *code = (const UChar *)at;
+    const UInt n_opcode = code[0] == 0xe9 ? 1 : code[0] == 0x0f && code[1] >> 4 == 8 ? 2 : 0;
+    return n_opcode ? at + n_opcode + 4 + *(const Int *)(code + n_opcode) : 0;
+#else
+    const UInt code = at & 3 ? 0 : *(const UInt *)at;
+    return code >> 26 == 5 ? at + ((Int)(code << 6) >> 4) : 0;
+#endif
+}
+
+// A jump to another function would leave the frame first.
+static Bool is_jump_to_cold_part(Addr from)
+{
+    UnwindRow here, there;
+    const Addr to = jump_target(from);
+    return to && (to < evaluator || to >= evaluator_end) && jm_unwind_row(from, &here) && jm_unwind_row(to, &there) &&
+           here.cfa_offset > (Long)sizeof(Addr) && here.cfa_offset == there.cfa_offset &&
+           here.cfa_register == there.cfa_register;
+}
+
+static void find_evaluator(void)
+{
+    evaluator = jm_find_dynamic_symbol(python.inside, "_PyEval_EvalFrameDefault");
+    evaluator_end = end_of_code(evaluator);
+    for (Addr at = evaluator; at + 6 <= evaluator_end && !cold; at++)
+        if (is_jump_to_cold_part(at))
+            cold = jm_find_unwind_entry(jump_target(at), UNWIND_FUNCTION);
+    cold_end = end_of_code(cold);
+}
+
+static Bool is_evaluator(Addr ip)
+{
+    return (ip >= evaluator && ip < evaluator_end) || (ip >= cold && ip < cold_end);
+}
+
 // ---- interleaving --------------------------------------------------------------------------------------------
 
 static UInt put_group(const Group *group, Addr *keys, UInt n_keys, UInt max)
@@ -451,7 +503,7 @@ static UInt first_group(const Addr *ips, const Addr *sps, UInt n, Bool is_late)
         return first;
     UInt n_left = n_groups - first;
     for (UInt i = 0; i < n && n_left; i++)
-        n_left -= jm_symbol_locate(ips[i])->is_evaluator;
+        n_left -= is_evaluator(ips[i]);
     return first + n_left;
 }
 
@@ -460,13 +512,14 @@ UInt jm_python_interleave(ThreadId tid, const Addr *ips, const Addr *sps, UInt n
     if (!python.is_known)
         return 0;
     walk_states(tid);
+    if (n_groups && groups[0].marker == UNMARKED && !evaluator)
+        find_evaluator();
     UInt n_keys = 0, next = first_group(ips, sps, n, is_late);
     if (next == n_groups)
         return 0;
     for (UInt i = 0; i < n && n_keys < max; i++) {
         const Addr marker = next < n_groups ? groups[next].marker : UNMATCHED;
-        // Releases without markers export the evaluator.
-        if (marker == UNMARKED ? jm_symbol_locate(ips[i])->is_evaluator : sps[i] <= marker && marker < sps[i + 1])
+        if (marker == UNMARKED ? is_evaluator(ips[i]) : sps[i] <= marker && marker < sps[i + 1])
             n_keys = put_group(&groups[next++], keys, n_keys, max);
         else
             keys[n_keys++] = ips[i];

@@ -175,7 +175,6 @@ static void name_function(void *context, const HostFrame *frame)
     const HChar *function = frame->function;
     at->is_allocator = at->is_allocator || is_allocator(function);
     at->is_ignored = at->is_ignored || is_named_in(jm_options.ignore_fns, function);
-    at->is_evaluator = at->is_evaluator || (function && strncmp(function, "_PyEval_EvalFrameDefault", 24) == 0);
     at->is_below_main = at->is_below_main || (function && !frame->is_inlined && host_is_below_main(function));
     if (at->n_frames < MAX_INLINED)
         n->ids[at->n_frames++] = intern_frame(frame->is_inlined ? 'i' : 'n', frame, n->object, n->soname, at->ip);

@@ -20,7 +20,6 @@ typedef struct {
     Bool is_allocator : 1;  // hidden: the preload library, and functions of --alloc-fn
     Bool is_ignored : 1;    // a function of --ignore-fn
     Bool has_object : 1;    // inside a mapped object file
-    Bool is_evaluator : 1;  // CPython's evaluation loop
     Bool is_below_main : 1; // start-up code that calls main, or not in an object
 } Location;
 

@@ -44,6 +44,7 @@ NOTED = {
     "generators": 38,
     "lines": 48,
     "modules": 18,
+    "operators": 29,
     "parallel": 100,
     "recursion": 45,
     "replaced": 30,
