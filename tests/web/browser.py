@@ -162,13 +162,14 @@ def visit(
     height: int = 900,
     scheme: str = "light",
     before: str = "",
-    tabs: bool = True,
+    tabs: str = "all",
     throttle: int = 1,
     fragment: str = "",
     timeout: float = 300,
 ) -> Visit:
-    """`before` is a script that runs before the page's own; `throttle` is how many times slower the processor is; `tabs`: each
-    is opened at first, and again where a step needs it."""
+    """`before` is a script that runs before the page's own; `throttle` is how many times slower the processor is; `tabs`: "all"
+    are opened at first, and again where a step needs them, which takes a long run's page a second; "needed": only then; or "none".
+    """
     SCREENSHOTS.mkdir(parents=True, exist_ok=True)
     plan = {
         "page": str(page),
@@ -190,7 +191,7 @@ def look(
     width: int = 1280,
     height: int = 900,
     scheme: str = "light",
-    tabs: bool = True,
+    tabs: str = "all",
     fragment: str = "",
 ) -> List[Any]:
     """visit(), of a page that gives no trouble; what the steps returned."""

@@ -4,7 +4,8 @@
 // Opens pages in Chromium, one browser for all, each page in a context of its own. A line of JSON on standard input is a visit:
 // {page, viewport, scheme, before, tabs, throttle, fragment, steps: [[name, …arguments]]}; `page` is a path, or an address
 // below which it may ask for more, `fragment` follows its "#"; `before` is a script that runs before the page's own; `tabs`:
-// each is opened once at first, and a step on an element in another tab opens that, as a reader does; `throttle` is how many
+// "all" are opened once at first, by a script, since a click takes several frames; or "needed", when a step is on an element in
+// them, as a reader does; `throttle` is how many
 // times slower the processor is.
 // A line of JSON on standard output is its result: what each step returned, and all that the page should never do (errors,
 // warnings, requests, dialogs), or the error that ended the visit. The driver ends with its standard input.
@@ -57,6 +58,19 @@ async function open(plan) {
     });
     if (plan.before) await page.addInitScript(plan.before);
     return { context, page, trouble, url: plan.fragment ? `${url}#${plan.fragment}` : url };
+}
+
+/** Opens the next tab that nothing was drawn in, if there is one: a tab is made when it is first opened. */
+async function openTab() {
+    window.tried ??= new Set();
+    const tab = [...document.querySelectorAll('[role=tab]')].find(
+        (e) => !window.tried.has(e.id) && !document.getElementById(e.getAttribute('aria-controls'))?.hasChildNodes(),
+    );
+    if (!tab) return false;
+    window.tried.add(tab.id);
+    tab.click();
+    await new Promise((done) => requestAnimationFrame(() => setTimeout(done)));
+    return true;
 }
 
 /** Names of steps whose first argument is no selector. */
@@ -182,7 +196,12 @@ const stepsOf = (context, page) => {
         const selector = name === 'evaluate' ? /querySelector(?:All)?\('([^']+)'\)/.exec(text)?.[1] : text;
         if (!selector) return;
         const found = page.locator(selector).first();
-        if (!(await found.count())) return;
+        const opened = await page.evaluate(() => document.querySelector('[role=tab][aria-selected=true]')?.id);
+        while (!(await found.count()))
+            if (!(await page.evaluate(openTab))) {
+                if (opened) await steps.click(`#${opened}`);
+                return;
+            }
         const tab = await found.evaluate((element) => element.closest('[role=tabpanel][hidden]')?.getAttribute('aria-labelledby'));
         if (tab) await steps.click(`#${tab}`);
     };
@@ -200,11 +219,13 @@ async function visit(plan) {
         const opened = Date.now() - begin;
         // The clipboard is the browser's, not the context's.
         await page.evaluate(() => navigator.clipboard.writeText(''));
-        const tabs = plan.tabs ? await page.locator('[role=tab]').evaluateAll((found) => found.map(({ id }) => `#${id}`)) : [];
-        for (const tab of [...tabs, ...tabs.slice(0, 1)]) await steps.click(tab);
+        if (plan.tabs === 'all') {
+            while (await page.evaluate(openTab));
+            if (await page.locator('[role=tab]').count()) await steps.click('[role=tab]');
+        }
         const results = [];
         for (const [name, ...parameters] of plan.steps) {
-            if (plan.tabs && !ANYWHERE.includes(name)) await reveal(name, parameters[0]);
+            if (plan.tabs !== 'none' && !ANYWHERE.includes(name)) await reveal(name, parameters[0]);
             results.push((await steps[name](...parameters)) ?? null);
         }
         trouble.push(...(await page.evaluate('window.violations')).map((violation) => `violation: ${violation}`));

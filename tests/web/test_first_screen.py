@@ -66,7 +66,7 @@ def test_a_run_that_failed_opens_with_why(failed: Shown, name: str, width: int, 
         width=width,
         height=height,
         scheme=scheme,
-        tabs=False,
+        tabs="none",
     )
     tops = [top for top in tops if top >= 0]
     assert width < 600 or tops == sorted(tops)
@@ -85,7 +85,7 @@ def test_a_tab_is_made_when_it_is_opened_first_and_stays(failed: Shown) -> None:
         ["click", "[role=tab]:text-is('Lines')"],
         ["evaluate", made],
         ["count", "#owners tbody tr"],
-        tabs=False,
+        tabs="none",
     )
     assert sum(before) == 1 and sum(after) == sum(back) == 2 and rows
     assert len(titles) <= 8 and {"Lines", "Flame graph", "Owners", "Out of memory", "Run"} <= set(titles)
@@ -102,7 +102,7 @@ def test_what_happened_leads_to_its_arithmetic(tmp_path: Path) -> None:
         ["click", "#headline .verdict a"],
         ["fragment"],
         ["text", ".incident .table"],
-        tabs=False,
+        tabs="none",
     )
     assert opened == "Out of memory" and "tab=failures" in hash_ and seen
 
@@ -117,7 +117,7 @@ def test_the_ladder_is_the_reports_and_adds_up(training: Page) -> None:
         ["attributes", "#headline .ladder tbody tr", "data-bytes"],
         ["texts", "#headline .ladder tbody td"],
         ["evaluate", "[...document.querySelectorAll('#headline .piece')].map((e) => +e.style.flexGrow)"],
-        tabs=False,
+        tabs="none",
     )
     assert list(map(int, bytes_)) == [rung.bytes for rung in ladder.rungs]
     assert labels == [row.label.strip() for row in rows_of(report.run.is_pytorch, ladder).rows]
@@ -144,7 +144,7 @@ def test_a_run_that_died_of_a_failure_is_shown_at_that_moment(tmp_path: Path) ->
         ["text", "#headline .alarm"],
         ["text", "#chosen"],
         ["text", "#largest .above"],
-        tabs=False,
+        tabs="none",
     )
     assert "OUT OF MEMORY" in alarm and alarm.endswith("Details")
     assert chosen.startswith("failure, ") and "at the failure" in caption
@@ -164,7 +164,7 @@ def test_every_figure_follows_the_moment_and_sentences_say_theirs(training: Page
         training.path,
         ["click", ".moment button:text-is('End')"],
         *seen,
-        tabs=False,
+        tabs="none",
     )
     end = build_report(profile, select(profile, "end"), names)
     (whole,), said, lines, rows, _ = results[1:]
@@ -175,7 +175,7 @@ def test_every_figure_follows_the_moment_and_sentences_say_theirs(training: Page
     number = [each.id for each in profile.snapshots if each.time < end.moment.time and each.time not in named][-1]
     other = build_report(profile, select(profile, str(number)), names)
     chosen, (whole,), said, lines, rows, parts = look(
-        training.path, ["text", "#chosen"], *seen, tabs=False, fragment=f"at={number}"
+        training.path, ["text", "#chosen"], *seen, tabs="none", fragment=f"at={number}"
     )
     assert chosen.startswith(f"snapshot {number}, ")
     assert int(whole) == other.wholes[0].bytes == sum(map(int, parts))
@@ -207,7 +207,7 @@ def test_groups_have_one_colour_on_the_whole_page(failed: Shown) -> None:
 
 def test_a_run_that_went_well_has_no_banner(tmp_path: Path) -> None:
     trace = small_training_run()
-    (n_alarms,) = look(write_page(tmp_path, trace.save(tmp_path)), ["count", "#headline .alarm"], tabs=False)
+    (n_alarms,) = look(write_page(tmp_path, trace.save(tmp_path)), ["count", "#headline .alarm"], tabs="none")
     assert n_alarms == (report_of(trace.load()).outcome.severity == ALARM)
 
 
@@ -238,7 +238,7 @@ def test_each_process_has_a_headline_of_its_own(forking: Page) -> None:
         ["text", "#headline"],
         ["choose", ".bar select", {"index": 1}],
         ["text", "#headline"],
-        tabs=False,
+        tabs="none",
     )
     assert "3 processes" in together and "3 processes" not in single
     assert "by ledger" in together and "by ledger" not in single
@@ -253,7 +253,7 @@ def test_hostile_names_are_text_on_the_first_screen(tmp_path: Path) -> None:
         write_page(tmp_path, trace.save(tmp_path)),
         ["text", "#largest"],
         ["evaluate", "String(window.hit)"],
-        tabs=False,
+        tabs="none",
     )
     assert "<img src=x onerror=window.hit=1>" in text and hit == "undefined" and len(text) < 2000
 
@@ -262,7 +262,7 @@ def test_the_headline_is_read_within_a_second_on_a_slow_machine(real: Page) -> N
     """Four times slower than this one. What else runs here must not count: the best of ten, and mostly the first."""
     best = 1e9
     for _ in range(10):
-        visited = visit(real.path, ["evaluate", "window.painted"], before=PAINTED, tabs=False, throttle=4)
+        visited = visit(real.path, ["evaluate", "window.painted"], before=PAINTED, tabs="none", throttle=4)
         assert visited.trouble == []
         best = min(best, max(visited.results[0], default=best))  # the browser may not have said when it painted
         if best <= 1000:

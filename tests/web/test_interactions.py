@@ -199,6 +199,7 @@ def fixture_pictures(pytorch: Page) -> List[Any]:
         ["choose", "#timeline select", "kind"],
         ["choose", "#timeline select", "owner"],  # drawn anew
         pictures,
+        tabs="needed",
     )
 
 
@@ -211,7 +212,7 @@ def test_marks_move_on_a_plot_that_stays(pictures: List[Any]) -> None:
 def test_signs_on_the_timeline_are_explained(training_seen: Seen, pytorch_seen: Seen, forking: Page) -> None:
     assert training_seen["signs"] == [["start-up call", "snapshot"]]
     assert pytorch_seen["signs"] == [["mark", "start-up call", "snapshot"]]
-    assert look(forking.path, SIGNS) == [["snapshot"]]
+    assert look(forking.path, SIGNS, tabs="needed") == [["snapshot"]]
 
 
 def test_names_of_rows_stay_in_sight_on_a_phone(training: Page) -> None:
@@ -224,6 +225,7 @@ def test_names_of_rows_stay_in_sight_on_a_phone(training: Page) -> None:
         ["evaluate", "document.querySelector('#owners tbody tr > :nth-child(2)').getBoundingClientRect().left"],
         width=390,
         height=844,
+        tabs="needed",
     )
     assert before == after >= 0 and moved < 0
 
@@ -329,7 +331,7 @@ def test_a_frame_tells_its_figures_and_is_enlarged_by_a_click(real: Page) -> Non
     """The line of the script that caused most."""
     profile, names = real.profile, real.names
     composition = select(profile, "peak").composition
-    tree = json.loads(look(real.path, ["choose", ORDER, "python"], ["evaluate", TREE])[1])
+    tree = json.loads(look(real.path, ["choose", ORDER, "python"], ["evaluate", TREE], tabs="needed")[1])
     chosen = max(
         (node for node in walk(tree) if node[0].startswith("train.py") and not node[3]), key=lambda node: int(node[1])
     )
@@ -354,6 +356,7 @@ def test_a_frame_tells_its_figures_and_is_enlarged_by_a_click(real: Page) -> Non
         ["click", "#calls .tools button"],
         ["evaluate", button],
         ["evaluate", TREE],
+        tabs="needed",
     )
     told, narrow, wide, all_, enabled, disabled, again = (results[i] for i in (3, 4, 6, 7, 8, 10, 11))
     charged = held(
@@ -489,7 +492,7 @@ def test_blocks_over_time_lie_where_they_lived(request: Any, name: str, side: st
         y = (360 - 24) * (1 - (below + largest.bytes / 2) / top)
         return x / width, y / 360
 
-    width = look(page.path, ["evaluate", "document.querySelector('#lives canvas').clientWidth"])[0]
+    width = look(page.path, ["evaluate", "document.querySelector('#lives canvas').clientWidth"], tabs="needed")[0]
     x, y = place((left, end), width)
     results = look(
         page.path,
@@ -502,6 +505,7 @@ def test_blocks_over_time_lie_where_they_lived(request: Any, name: str, side: st
         ["text", "#lives output"],
         ["click", "#lives .tools button"],
         ["evaluate", "document.querySelector('#lives .tools button').disabled"],
+        tabs="needed",
     )
     note, told, is_whole, zoomed, after = (results[i] for i in (0, 2, 4, 6, 8))
     assert f"{len(kept)} blocks of {side} memory" in note
@@ -537,7 +541,7 @@ def test_each_process_has_its_own_figures(forking: Page) -> None:
     for index in (1, 2, 3):
         shown = [["rows", "#owners tbody"], ["evaluate", TREE], ["text", "#headline .size b"]]
         steps += [["choose", ".bar select", {"index": index}], *shown]
-    n_processes, *results = look(forking.path, ["count", ".bar > .choice option"], *steps)
+    n_processes, *results = look(forking.path, ["count", ".bar > .choice option"], *steps, tabs="needed")
     assert n_processes == 4
     assert sorted(results[3::4]) == sorted(size(profile.peaks["host"].host) for profile in forking.profiles)
     found = {json.dumps([forking.owner_table(results[i]), json.loads(results[i + 1])[1]]) for i in (1, 5, 9)}
@@ -559,6 +563,7 @@ def test_the_sum_of_processes_counts_what_they_share_once(forking: Page) -> None
         ["pick", "#timeline .u-over", 0.001, ["Shift"]],
         ["text", ".comparison"],
         ["rows", "#owners tfoot"],
+        tabs="needed",
     )
     root = json.loads(tree)
     assert_adds_up(root)
@@ -584,6 +589,7 @@ def test_real_pages_fit_the_screen_also_in_comparison(
         width=width,
         height=height,
         scheme=scheme,
+        tabs="needed",
     )
     assert results[0] <= 0 and results[2] <= 0
 
@@ -632,7 +638,7 @@ def test_a_reader_with_keys_alone_gets_everywhere(real: Page) -> None:
         ["focused"],
         ["press", "#snapshots tbody tr:nth-child(1)", "Enter"],
         ["text", "#chosen"],
-        tabs=False,
+        tabs="none",
     )
     assert results[1] == "Skip to the report" and results[5] == "Run"
     assert results[7] == f"snapshot {first.id}, {moment(first.time, 'ms')}"
@@ -659,7 +665,7 @@ def test_keys_choose_moments_tabs_and_the_span(real: Page) -> None:
         ["keys", "1"],
         ["evaluate", "document.getElementById('search').value"],
         ["evaluate", opened],
-        tabs=False,
+        tabs="none",
     )
     assert tab == still == "Flame graph" and now != before and compared.startswith("vs. ")
     assert zoomed < at_first and focused.startswith("Search") and typed == "1"

@@ -66,10 +66,10 @@ def test_a_view_opened_in_another_browser_is_the_same(page: Path) -> None:
         ["fragment"],
         ["evaluate", SEEN],
         ["evaluate", "document.querySelector('#copy-link').click(), navigator.clipboard.readText()"],
-        tabs=False,
+        tabs="none",
     )
     again, kept, rows = look(
-        page, ["evaluate", SEEN], ["fragment"], ["count", "#lines tbody tr"], tabs=False, fragment=fragment
+        page, ["evaluate", SEEN], ["fragment"], ["count", "#lines tbody tr"], tabs="none", fragment=fragment
     )
     assert again == seen and kept == fragment
     assert rows == 10  # of the lines 10 to 19
@@ -80,14 +80,14 @@ def test_a_view_of_a_server_has_its_token_and_is_the_same(trace: Path) -> None:
     served: Any = Served(trace)
     copied = ["evaluate", "document.querySelector('#copy-link').click(), navigator.clipboard.readText()"]
     try:
-        *_, fragment, seen, link = look(served.address, *CHOICES, ["fragment"], ["evaluate", SEEN], copied, tabs=False)
+        *_, fragment, seen, link = look(served.address, *CHOICES, ["fragment"], ["evaluate", SEEN], copied, tabs="none")
         found = look(
             served.address,
             ["evaluate", SEEN],
             ["evaluate", "location.href"],
             ["attributes", "meta[name=served]", "content"],
             fragment=fragment,
-            tabs=False,
+            tabs="none",
         )
         status, _, _ = served.get("/" + "#" + fragment)
     finally:
@@ -109,7 +109,7 @@ def test_the_stack_of_a_block_is_shown_again(tmp_path: Path) -> None:
     chosen: List[Any] = [["click", "#blocks tbody tr:nth-child(3)"], ["fragment"], ["evaluate", SEEN], frames]
     _, fragment, seen, stack, *_, rest, address = look(page, *chosen, ["click", ".chip"], frames, ["fragment"])
     assert stack == ["take_2 (a.c:2)", "main (m.c:1)"] and rest == [] and "place" not in parts(address)
-    assert look(page, ["evaluate", SEEN], frames, fragment=fragment, tabs=False) == [seen, stack]
+    assert look(page, ["evaluate", SEEN], frames, fragment=fragment, tabs="none") == [seen, stack]
 
 
 def test_a_pointer_that_went_down_elsewhere_chooses_no_block(tmp_path: Path) -> None:
@@ -132,7 +132,7 @@ def test_a_pointer_that_went_down_elsewhere_chooses_no_block(tmp_path: Path) -> 
 
 
 def test_the_address_is_readable(page: Path) -> None:
-    *_, fragment = look(page, *CHOICES, ["fragment"], tabs=False)
+    *_, fragment = look(page, *CHOICES, ["fragment"], tabs="none")
     told = parts(fragment)
     assert (told["at"], told["owner"], told["calls.order"], told["calls.fold"]) == (
         "2",
@@ -151,7 +151,7 @@ def test_a_page_as_it_opens_has_no_fragment(page: Path) -> None:
         ["click", "[aria-label='Previous snapshot']"],
         ["click", "[aria-label='Next snapshot']"],
         ["evaluate", "location.href"],
-        tabs=False,
+        tabs="none",
     )[1:]
     assert address.endswith("report.html") and not there
 
@@ -164,10 +164,10 @@ def test_a_comparison_is_in_the_address(page: Path) -> None:
         ["fragment"],
         ["text", "#chosen"],
         ["text", ".comparison"],
-        tabs=False,
+        tabs="none",
     )
     assert "with" in parts(fragment) and both.startswith("vs. ")
-    again = look(page, ["text", "#chosen"], ["text", ".comparison"], fragment=fragment, tabs=False)
+    again = look(page, ["text", "#chosen"], ["text", ".comparison"], fragment=fragment, tabs="none")
     assert again == [chosen, both]
 
 
@@ -188,7 +188,7 @@ def test_back_and_forward_lead_through_the_choices(page: Path) -> None:
         ["forward"],
         said,
         ["fragment"],
-        tabs=False,
+        tabs="none",
     )
     assert len({start, one, two}) == 3
     assert (back, further, forth) == (one, start, one) and "at" in parts(narrowed)
@@ -208,7 +208,7 @@ def test_back_undoes_a_setting_and_what_the_tree_is_narrowed_to(page: Path) -> N
         ["back"],
         order,
         fragment="tab=flame-graph",
-        tabs=False,
+        tabs="none",
     )
     assert [results[i] for i in (1, 3, 5, 6, 8)] == ["python", 1, 0, "python", "top-down"]
 
@@ -225,7 +225,7 @@ def test_typing_makes_no_steps(page: Path) -> None:
         typed,
         ["fragment"],
         fragment="tab=by-line",
-        tabs=False,
+        tabs="none",
     )
     assert before == after and parts(fragment)["lines.filter-python-lines"] == "run"
 
@@ -239,7 +239,7 @@ def test_a_link_to_a_section_keeps_the_view(page: Path) -> None:
         ["count", ".panel:not([hidden]) #owners"],
         ["fragment"],
         fragment="at=2&tab=run",
-        tabs=False,
+        tabs="none",
     )
     assert "snapshot 2" in said and still == said and seen == 1
     assert parts(fragment) == {"at": "2", "tab": "by-owner"}
@@ -247,7 +247,7 @@ def test_a_link_to_a_section_keeps_the_view(page: Path) -> None:
 
 def test_an_address_leads_to_its_section(page: Path) -> None:
     top = ["evaluate", "document.querySelector('#calls').getBoundingClientRect().top"]
-    (found,) = look(page, top, tabs=False, fragment="calls&tab=run", height=600)
+    (found,) = look(page, top, tabs="none", fragment="calls&tab=run", height=600)
     assert 0 <= found < 200  # a short page ends before the tree is at its top
 
 
@@ -276,13 +276,13 @@ def test_what_an_address_asks_for_in_vain_is_passed_over(page: Path) -> None:
     steps: List[List[Any]] = []
     for fragment in HOSTILE:
         steps += [["evaluate", f"location.hash = {fragment!r}, null"], ["until", "true", 5000], *SHOWN]
-    found = look(page, *SHOWN, *steps, tabs=False)
+    found = look(page, *SHOWN, *steps, tabs="none")
     n = len(SHOWN)
     for i, fragment in enumerate(HOSTILE):
         at = n + i * (n + 2) + 2
         assert found[at : at + n] == found[:n], fragment
     assert found[1:n] == [0, ["tab-by-line"], 0]
-    assert look(page, *SHOWN, tabs=False, fragment="&".join(HOSTILE[:8])) == found[:n]
+    assert look(page, *SHOWN, tabs="none", fragment="&".join(HOSTILE[:8])) == found[:n]
 
 
 def test_each_process_has_its_address(forking: Page) -> None:
@@ -293,11 +293,11 @@ def test_each_process_has_its_address(forking: Page) -> None:
         ["click", "[aria-label='Next snapshot']"],
         ["fragment"],
         ["evaluate", SEEN],
-        tabs=False,
+        tabs="none",
     )
     pids = {profile.manifest["pid"] for profile in forking.profiles}
     assert parts(fragment)["process"] in pids
-    assert look(forking.path, ["evaluate", SEEN], fragment=fragment, tabs=False) == [seen]
+    assert look(forking.path, ["evaluate", SEEN], fragment=fragment, tabs="none") == [seen]
 
 
 def test_the_sum_of_processes_names_whose_moment_it_is(forking: Page) -> None:
@@ -306,10 +306,10 @@ def test_the_sum_of_processes_names_whose_moment_it_is(forking: Page) -> None:
         ["click", "[aria-label='Previous snapshot']"],
         ["fragment"],
         ["evaluate", SEEN],
-        tabs=False,
+        tabs="none",
     )
     assert "-of-" in parts(fragment)["at"]
-    assert look(forking.path, ["evaluate", SEEN], fragment=fragment, tabs=False) == [seen]
+    assert look(forking.path, ["evaluate", SEEN], fragment=fragment, tabs="none") == [seen]
 
 
 def test_a_real_runs_view_is_the_same_elsewhere(training: Page) -> None:
@@ -336,7 +336,7 @@ def test_a_real_runs_view_is_the_same_elsewhere(training: Page) -> None:
         ["click", "#tab-flame-graph"],
         ["evaluate", TREE],
         fragment=fragment,
-        tabs=False,
+        tabs="none",
     )
     assert again == seen and tree_again == tree
 

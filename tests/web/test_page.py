@@ -145,6 +145,7 @@ def test_a_named_moment_is_one_click_away(training: Page) -> None:
         ["click", ".moment button:text-is('Device peak')"],
         ["text", "#chosen"],
         ["rows", "#owners tbody"],
+        tabs="needed",
     )[1:]
     assert chosen.startswith("device peak")
     assert training.owner_table(rows) == owners(training.profile, training.profile.peak_composition("device"))
@@ -187,6 +188,7 @@ def test_a_click_in_the_timeline_chooses_a_moment_that_all_sections_show(real: P
         ["rows", "#lines tfoot"],
         ["choose", "#owners .choice select", "library"],
         ["rows", "#owners tfoot"],
+        tabs="needed",
     )[1:]
     # Of a long run several snapshots lie in the last pixels.
     (chosen,) = (i for i, snapshot in enumerate(profile.snapshots) if said.startswith(f"snapshot {snapshot.id}, "))
@@ -226,6 +228,7 @@ def test_a_drag_zooms_in_and_a_double_click_out(real: Page) -> None:
         ["text", "#chosen"],
         ["click", "#timeline .u-over", {"clickCount": 2, "position": {"x": 200, "y": 100}}],
         shown,
+        tabs="needed",
     )
     assert zoomed == pytest.approx(0.3 * before, rel=0.05) and after == 100
     assert chosen.startswith("peak")  # the drag has chosen nothing
@@ -275,6 +278,7 @@ def test_the_timeline_is_used_with_the_keyboard(real: Page) -> None:
         ["text", "#chosen"],
         ["press", "#timeline .plot", "Shift+Home"],
         ["text", ".comparison"],
+        tabs="needed",
     )[1::2]
     snapshots = profile.snapshots
     assert first.startswith(f"snapshot {snapshots[0].id}, ")
@@ -505,6 +509,7 @@ def test_the_sum_can_be_told_apart_by_process(forking: Page) -> None:
         ["choose", "#timeline select", "process"],
         ["attributes", "#timeline .values tr[data-name]", "data-name"],
         ["texts", "#timeline .values tr[data-name] td:nth-child(2)"],
+        tabs="needed",
     )[1:]
     assert len(names) == 3 and all(profile.manifest["pid"] in " ".join(names) for profile in forking.profiles)
     assert texts[0] != "0 B"
@@ -521,6 +526,7 @@ def test_colours_can_be_chosen(training: Page) -> None:
         ["click", ".menu > summary"],
         ["choose", ".menu .choice:has-text('Theme') select", "Dark"],
         ["evaluate", background],
+        tabs="needed",
     )
     assert before == "rgb(255, 255, 255)" and after != before
 
@@ -630,7 +636,7 @@ def test_the_call_tree_holds_what_the_model_does(real: Page) -> None:
     steps: List[List[Any]] = [["evaluate", TREE]]
     for order in orders:
         steps += [["choose", "#calls label:has-text('Order') select", order], ["evaluate", TREE]]
-    top_down, bottom_up, python, library = map(json.loads, look(real.path, *steps)[::2])
+    top_down, bottom_up, python, library = map(json.loads, look(real.path, *steps, tabs="needed")[::2])
     for tree in (top_down, bottom_up, python, library):
         assert tree[1] == held(profile, composition)
         assert_adds_up(tree)
@@ -666,6 +672,7 @@ def test_the_call_tree_compares_two_moments(real: Page) -> None:
         ["pick", "#timeline .u-over", 0.5, ["Shift"]],
         ["evaluate", TREE],
         ["texts", "#calls .legend li"],
+        tabs="needed",
     )
     tree = json.loads(tree)
     assert tree[1] == held(profile, select(profile, "peak-host" if real.has_device else "end").composition)
@@ -696,6 +703,7 @@ def test_the_call_tree_is_walked_and_enlarged_with_the_keyboard(training: Page) 
         pressed("ArrowDown"),
         pressed("ArrowDown", "Enter"),
         pressed("Escape"),
+        tabs="needed",
     )[1:]
     assert "python" in focused or "Py" in focused
     assert (enlarged, again) == (False, True)

@@ -98,5 +98,5 @@ def test_after_printing_the_page_is_as_wide_as_before(tmp_path: Path) -> None:
 def test_on_paper_each_part_of_the_bar_has_its_figure(training: Page) -> None:
     names = "[...document.querySelectorAll('.ladder .legend .labelled')].filter((e) => !e.checkVisibility()).length"
     cut = "[...document.querySelectorAll('.piece .label')].filter((e) => e.checkVisibility()).length"
-    found = look(training.path, ["media", "print", 794, 1123], ["evaluate", names], ["evaluate", cut], tabs=False)
+    found = look(training.path, ["media", "print", 794, 1123], ["evaluate", names], ["evaluate", cut], tabs="none")
     assert found[1:] == [0, 0]

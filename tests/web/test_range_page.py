@@ -22,7 +22,7 @@ def between(page: Page, first: int, second: int, by: str) -> Dict[str, Dict[str,
     ids = [page.profile.snapshots[index].id for index in (second, first)]
     fragment = f"at={ids[0]}&with={ids[1]}&owners.by={by}&tab=by-owner"
     more = ["evaluate", "document.querySelectorAll('#owners .more').forEach((more) => more.hidden || more.click())"]
-    return figures(look(page.path, more, ["rows", "#owners table"], fragment=fragment, tabs=False)[1])
+    return figures(look(page.path, more, ["rows", "#owners table"], fragment=fragment, tabs="none")[1])
 
 
 def figures(rows: List[List[Any]]) -> Dict[str, Dict[str, int]]:

@@ -115,11 +115,11 @@ def test_the_whole_is_shown_again_and_the_address_tells(page: Path) -> None:
         OWNERS,
         ["evaluate", "document.querySelectorAll('.whole:not([hidden])').length"],
         fragment="tab=by-owner",
-        tabs=False,
+        tabs="none",
     )
     assert before == after != seen and back == 0 and "only=forward" in fragment
     again, _, noted = look(
-        page, OWNERS, ["click", "#tab-leaking"], ["text", "#leaks .whole"], fragment=fragment, tabs=False
+        page, OWNERS, ["click", "#tab-leaking"], ["text", "#leaks .whole"], fragment=fragment, tabs="none"
     )
     assert again == seen and noted == "Not filtered"
 

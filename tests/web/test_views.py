@@ -37,7 +37,7 @@ def counted(page: Page, script: str, *before_leaving: List[Any]) -> Counts:
             ["choose", "#timeline select", {"index": 1 + i % 2}],
             ["choose", ".bar select", {"index": 0}],
         ]
-    visited = visit(page.path, *steps, ["counted"], before=script, fragment="tab=flame-graph", tabs=False)
+    visited = visit(page.path, *steps, ["counted"], before=script, fragment="tab=flame-graph", tabs="none")
     assert visited.trouble == []
     found = [step for step in visited.results if isinstance(step, dict)]
     return Counts(*found)
