@@ -13,6 +13,8 @@ import pytest
 from jmassif.reader.builder import load_file
 from tests.board.test_packages_on_board import FLAGS, KEEPS
 from tests.harness import ARCH, ARM64_SYSROOT, Run, allocated_by_function, compile_arm64, compile_c, released, run
+from tests.tool import board
+from tests.tool.test_driver_limit import hard_limit, limited
 
 PROCESSOR = {"amd64": "x86_64", "arm64": "aarch64"}
 
@@ -60,6 +62,17 @@ def test_its_core_is_its_own(home: Path, tmp_path: Path) -> None:
     assert done.returncode == 7 and "Using Valgrind-3.27.1" in done.stderr
     said = json.loads(bare(home / "bin/jmassif", "doctor", "--json", cwd=tmp_path).stdout)
     assert any(row["text"].startswith("3.27.1, " + str(home / "lib")) for row in said["findings"])
+
+
+def test_its_core_that_checks_mappings_takes_those_of_descriptors_beyond_1024(
+    home: Path, sim: Path, tmp_path: Path
+) -> None:
+    board.require_board(sim)
+    launcher = [*limited(1024, hard_limit()), *board.launcher(sim, "r32")]
+    recorder = [str(home / "bin/jmassif"), "--valgrind", "--pages=no", "--jmassif-out-file=trace"]
+    done = run([*launcher, *recorder, sim / "programs" / "cuda_driver"], cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert load_file(str(tmp_path / "trace")).peaks["device"].by_kind["driver"] > 0
 
 
 def table_bytes(home: Path, directory: Path, *options: str) -> int:

@@ -6,10 +6,8 @@ import resource
 from pathlib import Path
 from typing import List
 
-import pytest
-
 from tests import harness
-from tests.harness import BUILD, MADE, Argument, Recording
+from tests.harness import BUILD, Argument, Recording
 from tests.tool import board, cuda_ledger, programs
 
 ALLOCATED = 5 << 20
@@ -45,19 +43,3 @@ def test_buffers_beyond_the_usual_limit_are_mapped_and_closed(sim: Path) -> None
 def test_where_the_limit_cannot_be_raised_the_mend_is_said(sim: Path) -> None:
     recording = recorded(sim, 1024, 1037)
     assert recording.stderr.count("run first:  ulimit -n 65536") == 1
-
-
-def test_a_valgrind_that_checks_mappings_too(sim: Path) -> None:
-    board.require_board(sim)
-    root = BUILD / "compat" / "3.27"
-    if not root.exists():
-        pytest.skip(f"no Valgrind in {root}: ./bootstrap check fetches it where the distribution's mirror has it")
-    tree = harness.configure_and_make(MADE / "valgrind-3.27", f"--with-valgrind={root}")
-    recording = harness.record(
-        [sim / "programs" / "cuda_driver"],
-        build=tree,
-        valgrind=str(root / "usr/bin/valgrind"),
-        launcher=[*limited(1024, hard_limit()), *board.launcher(sim, "r32")],
-        status=0,
-    )
-    assert recording.profile.peaks["device"].by_kind["driver"] > 0
