@@ -214,7 +214,7 @@ def test_a_user_can_type_into_the_debugger(tmp_path: Path) -> None:
 @pytest.mark.parametrize("workers", [0, 2])
 def test_invalid_arguments_of_a_mark_fail_the_test(tmp_path: Path, workers: int) -> None:
     text = 'import pytest\n@pytest.mark.limit_memory("gpu", "1 MB")\ndef test_it(): pass\ndef test_other(): pass\n'
-    done = run_suite(suite(tmp_path, text), "--jmassif", "-rf", *(need_xdist(workers) if workers else []))
+    done = run_suite(suite(tmp_path, text), *SOON.split(), "-rf", *(need_xdist(workers) if workers else []))
     message = "limit_memory('gpu', '1 MB'): 'gpu' is none of \"host\", \"device\" and \"total\""
     assert f"FAILED test_suite.py::test_it - {message}\n" in done.stdout
     assert done.returncode == 1 and "1 failed, 1 passed" in done.stdout and "testing.py" not in done.stdout
