@@ -36,7 +36,7 @@ RULES: List[Tuple[str, str]] = [
         for leak in ("arena-none", "cache-mark", "once-none", "random-cache-mark", "warm-up-mark")
     ),
     ("long", "sim/test_board.py::test_the_books_are_those_of_brute_force[[]*-[45]]"),
-    ("long", "torch/test_leak.py::test_losses_that_keep_their_graph_*"),
+    ("long", "torch/test_leak.py*"),  # tool/test_leaks.py has lists that grow, below Valgrind too
     ("long", "tool/test_unwinding.py::test_frames_of_all_shapes_are_found_on_the_other_machine_too[[]machine[123]-*"),
     ("long", "web/test_interactions.py::test_a_frame_tells_its_figures_and_is_enlarged_by_a_click[[]pytorch]"),
     ("long", "web/test_interactions.py::test_a_print_has_the_first_screen_*[[]pytorch]"),
@@ -48,7 +48,7 @@ RULES: List[Tuple[str, str]] = [
     ("long", "web/test_page.py::test_a_drag_zooms_in_and_a_double_click_out[[]pytorch]"),
     ("long", "web/test_page.py::test_the_call_tree_compares_two_moments[[]pytorch]"),
     ("long", "web/test_page.py::test_the_timeline_is_used_with_the_keyboard[[]pytorch]"),
-    ("long", "web/test_views.py::test_forgotten_listeners_and_observers_would_be_counted"),
+    ("long", "web/test_views.py::test_forgotten_*_would_be_counted"),
     # Below Valgrind PyTorch and Python on arm64 take minutes; natively the same tests are in full.
     ("long", "python/test_python_on_arm64.py*-valgrind]"),
     ("long", "torch/test_loading.py*[[]run-*-native]"),
