@@ -78,7 +78,7 @@ def test_the_document_has_commands_to_be_run() -> None:
     scripts = [block.script for block in blocks()]
     for word in ("load", "diff"):
         assert any(f"jmassif fleet {word} " in script for script in scripts)
-    assert len(scripts) >= 8 and not any("go tool" in script for script in scripts)
+    assert len(scripts) >= 7 and not any("go tool" in script for script in scripts)
 
 
 def test_on_sqlite(fleet: MadeFleet, tmp_path: Path) -> None:
