@@ -267,6 +267,7 @@ def training(
     pages: int = 0,
     pinned_bytes: int = 24 * MIB,
     before_gradient: int = 0,
+    kernel: int = 4,
     **manifest: str,
 ) -> Trace:
     """Two layers in regions, and page-locked buffers, on a board with CUDA's start-up."""
@@ -280,7 +281,7 @@ def training(
         return trace.account("device", "tensor", [f"py main (/app/train.py:{line})"], role)
 
     parameter, state, gradient = tensor(1, "parameter"), tensor(2, "optimizer"), tensor(3, "gradient")
-    activation, temporary = tensor(4, "activation"), tensor(5, "temporary")
+    activation, temporary = tensor(kernel, "activation"), tensor(kernel + 1, "temporary")
     segment = trace.account("device", "cache", ["py main (/app/train.py:6)"])
     workspace = trace.account("device", "workspace", ["py main (/app/train.py:7)"])
     pinned = trace.account("pinned", "app", ["py main (/app/train.py:8)"])
@@ -379,6 +380,16 @@ def test_a_gradient_needs_no_counterpart_as_the_parameters_are_the_same() -> Non
     runs = [training(1, before_gradient=MIB).load(), training(2).load()]
     found = fit_batches(runs, [1, 2], [8])
     assert found.needs[0].allocated == (168 + 12 * 8 + 8) * MIB and not found.unlike
+
+
+def test_other_kernels_on_one_sample_hold_what_grows_with_the_batch() -> None:
+    """Their activations and temporary tensors have no counterpart, and seem to grow as from one run."""
+    runs = [training(1, kernel=20).load(), training(2).load()]
+    found = fit_batches(runs, [1, 2], [4, 32])
+    assert [need.allocated for need in found.needs] == [(168 + 12 * batch + batch) * MIB for batch in (4, 32)]
+    assert found.unlike == pytest.approx(26 / 194)
+    with pytest.raises(FitError, match="differ in more than the batch: 24% of"):
+        fit_batches([training(2, kernel=20).load(), training(4).load()], [2, 4], [8])
 
 
 def refused(*arguments: object) -> str:

@@ -13,7 +13,7 @@ from jmassif.reader.builder import load_file
 
 TRAININGS = ("cnn", "lstm", "transformer", "embedding", "accumulation", "half")
 RECORDED, ASKED = (2, 3), (4, 8, 32)
-# PyTorch works on one sample in other ways: 17 % of the transformer's bytes have no counterpart, and their roles decide.
+# PyTorch works on one sample in other ways: of 17 % of the transformer's bytes without a counterpart roles decide.
 FEWEST = (1, 2)
 LARGE_BOARD = 64 << 30
 MARGIN = 0.05  # of the memory reserved: a board with so much more fits, one with so much less does not
@@ -56,7 +56,7 @@ def test_batches_of_one_and_two_predict_it_too(finished: Finished) -> None:
     for need in predicted(finished, FEWEST, ASKED).needs:
         truth = finished.truth[need.batch]
         print(json.dumps({"training": finished.name, "recorded": FEWEST, **need._asdict(), "truth": truth}))
-        assert need.allocated == pytest.approx(truth["allocated"], rel=0.02), need
+        assert need.allocated == pytest.approx(truth["allocated"], rel=0.01), need
         assert need.reserved == pytest.approx(truth["reserved"], rel=0.03), need
 
 

@@ -10,7 +10,7 @@ from functools import lru_cache
 from itertools import chain, repeat
 from typing import Callable, Dict, Iterator, List, NamedTuple, Optional, Set, Tuple
 
-from jmassif.analysis.allocator_replay import MOST_KNOWN, replay
+from jmassif.analysis.allocator_replay import MOST_KNOWN, replay, requests
 from jmassif.analysis.allocator_steps import FitError, Steps, any_steps
 from jmassif.analysis.caching_allocator import MIB, Settings, SettingsError, parse_settings
 from jmassif.analysis.oom import allocator_config
@@ -188,13 +188,18 @@ def continued(runs: Tuple[Profile, Profile], batches: Tuple[int, int]) -> Contin
     )
     reserved, share = (smaller.reserved, larger.reserved), unlike / max(1, larger.allocated)
     roles = {account: runs[1].role(account) for account in set(larger.accounts)}
-    if batches[0] == 1 and share > _MOST_UNLIKE:
-        # Other kernels run on one sample. Activations grow with the batch, as from one run; workspaces do not.
-        fixed = _sizes_of_model(larger, roles)
+    if batches[0] == 1:
+        # Other kernels run on one sample. Tensors grow with the batch as they seem to from one run, from what was asked for.
+        fixed, sizes = _sizes_of_model(larger, roles), requests(larger, made[1])
         for n, is_open in enumerate(unmatched):
-            if is_open and roles[larger.accounts[n]] in _SCALING_ROLES and larger.sizes[n] not in fixed:
-                before[n] = -(-larger.sizes[n] // (batches[1] * larger.rounded_to)) * larger.rounded_to
-                unmatched[n] = False
+            role = roles[larger.accounts[n]]
+            if role in _FIXED_ROLES:
+                before[n] = larger.sizes[n]
+            elif is_open and role and larger.sizes[n] not in fixed:
+                before[n] = -(-sizes[n] // (batches[1] * larger.rounded_to)) * larger.rounded_to
+                was_whole[n] = unmatched[n] = 0
+                wholes[1][n] &= sizes[n] == larger.sizes[n]
+                larger.sizes[n] = sizes[n]
     found = Continued(larger, batches, reserved, made[1].reserved, before, was_whole, wholes[1], share, at_peak)
     is_workspace = bytearray(
         owner in ("workspace", "cudnn") for owner in runs[1].accounts.by_type(lambda type_: type_.owner)
