@@ -231,52 +231,61 @@ static UInt find_states(ThreadId tid, Addr *states, UInt max)
 
 // ---- the chain of frames -------------------------------------------------------------------------------------
 
-// The Python frames of one activation of the evaluation loop, innermost first.
+// The Python frames of one activation of the evaluation loop.
 typedef struct {
-    Addr marker; // on the activation's C stack
-    UInt first;
-    UInt n;
+    Addr marker;    // on the activation's C stack
+    Addr link;      // of the marker, to what is further out
+    UInt first, n;  // frames
+    UInt n_outside; // frames of this group and all further out that are not hidden
 } Group;
 
 #define UNMARKED  0          // 3.6-3.9: matched by the evaluator's code
 #define UNMATCHED (~(Addr)0) // the chain broke before its marker
 
 typedef struct {
-    Addr frame, code;
+    Addr frame, code, previous;
+    UWord instruction;
     Int at;
+    Bool is_entry;
 } ChainFrame;
 
+// What has changed since the last walk, innermost first.
 static ChainFrame chain[JM_MAX_FRAMES];
-static FrameId names[JM_MAX_FRAMES]; // of the chain's; 0 if hidden
 static Group groups[JM_MAX_FRAMES];
 static UInt n_chain, n_grouped, n_groups;
 
-static void end_group(Addr marker)
+static void end_group(Addr marker, Addr link)
 {
     if (n_groups == JM_MAX_FRAMES)
         return;
-    groups[n_groups++] = (Group){marker, n_grouped, n_chain - n_grouped};
+    groups[n_groups++] = (Group){.marker = marker, .link = link, .first = n_grouped, .n = n_chain - n_grouped};
     n_grouped = n_chain;
 }
 
-static void add_frame(Addr frame, Addr code, Int at)
+static void add_frame(ChainFrame f)
 {
     if (n_chain == JM_MAX_FRAMES)
         counters.cut++;
     else
-        chain[n_chain++] = (ChainFrame){frame, code, at};
+        chain[n_chain++] = f;
 }
 
 typedef struct {
     ChainFrame of;
     CodeParts parts;
-    FrameId name;
-} LastFrame;
+    FrameId name; // 0 if hidden
+    UInt group;
+} KnownFrame;
 
-// A thread's last chain, outermost first.
+// A thread's last chain, outermost first: what is further out stays in place while frames come and go.
 typedef struct {
-    LastFrame *frames;
-    UInt n, capacity;
+    KnownFrame *frames;
+    Group *groups;
+    UInt n, n_groups, capacity;
+    UInt n_sound;   // outermost frames that the walk may find unchanged
+    Bool is_single; // of one interpreter, and whole
+    Bool is_native; // none of it was in the last stack
+    Bool is_placed; // all of it was, where the markers are
     ULong walk;     // its number
     ULong mappings; // jm_n_forgotten then
 } LastChain;
@@ -284,33 +293,101 @@ typedef struct {
 static void release(ThreadId tid, void *record, ThreadEnd how)
 {
     host_free(((LastChain *)record)->frames);
+    host_free(((LastChain *)record)->groups);
 }
 
 static PerThread last_chains = JM_PER_THREAD("jm.python", LastChain, release);
 
-// Most frames are those of the last walk, if it was this thread's: compare a few words of each.
-static void name_chain(ThreadId tid, ULong walk)
+static UInt most(UInt a, UInt b)
 {
-    LastChain *last = JM_OF_THREAD(&last_chains, LastChain, tid);
-    const Bool is_next = last->walk == walk - 1, is_mapped = last->mappings == jm_n_forgotten;
-    if (n_chain > last->capacity) {
-        last->capacity = 2 * n_chain;
+    return a > b ? a : b;
+}
+
+static Bool is_unchanged(KnownFrame *f)
+{
+    const PythonLayout *l = &python.layout;
+    const Addr frame = f->of.frame;
+    return *(UWord *)(frame + l->frame_instruction) == f->of.instruction &&
+           (*(UWord *)(frame + l->frame_code) & ~(UWord)3) == f->of.code &&
+           *(UWord *)(frame + l->frame_previous) == f->of.previous &&
+           (!l->frame_is_entry || *(UChar *)(frame + l->frame_is_entry) == f->of.is_entry) &&
+           (jm_python_code_has(f->of.code, &f->parts) ||
+            f->name == jm_python_code_frame(f->of.code, f->of.at, True, &f->parts));
+}
+
+#define MAX_ENDED 64 // frames that have ended since the last walk; after more all are read anew
+
+// The number of the last chain's frames up to this one, if they are unchanged; else 0. Compares each with what it was:
+// no frame waits for the one before it, as when they are followed. `record` is that of its activation in 3.11.
+static UInt n_unchanged(LastChain *last, Addr frame, Addr record)
+{
+    const PythonLayout *l = &python.layout;
+    UInt n = last->n_sound;
+    const UInt least = n > MAX_ENDED ? n - MAX_ENDED : 0;
+    if (n + most(n_chain, n_groups) >= JM_MAX_FRAMES)
+        return 0;
+    while (n > least && last->frames[n - 1].of.frame != frame)
+        n--;
+    if (n == least)
+        return 0;
+    UInt i = n;
+    while (i && is_unchanged(&last->frames[i - 1]))
+        i--;
+    last->n_sound = i ? i - 1 : 0;
+    UInt group = last->frames[n - 1].group + 1;
+    const Bool is_cframe = l->chain == CHAIN_CFRAME_ENTRY;
+    const UShort link = is_cframe ? l->cframe_previous : l->frame_previous;
+    if (i || (is_cframe && last->groups[group - 1].marker != record))
+        return 0;
+    for (; group; group--) {
+        const Group *g = &last->groups[group - 1];
+        if (g->marker != UNMATCHED && *(Addr *)(g->marker + link) != g->link)
+            return 0;
+    }
+    return n;
+}
+
+// Put the walk's frames behind the `n` outermost ones, which are unchanged. Returns the number of outermost groups that
+// are; sets `*changed` to the outermost marker of the others, now or at the last walk.
+static UInt keep_chain(LastChain *last, UInt n, Bool is_next, Addr *changed)
+{
+    UInt n_kept = n ? last->frames[n - 1].group + 1 : 0;
+    if (n && (n_grouped < n_chain || last->groups[n_kept - 1].first + last->groups[n_kept - 1].n > n)) {
+        const Group *joined = &last->groups[--n_kept]; // it has other frames inside
+        end_group(joined->marker, joined->link);
+        groups[n_groups - 1].n += n - joined->first;
+    }
+    *changed = !n ? ~(Addr)0 : n_kept < last->n_groups ? last->groups[n_kept].marker : 0;
+    if (n_groups && groups[n_groups - 1].marker > *changed)
+        *changed = groups[n_groups - 1].marker;
+    const UInt n_all = n + n_chain, n_all_groups = n_kept + n_groups;
+    if (most(n_all, n_all_groups) > last->capacity) {
+        last->capacity = 2 * most(n_all, n_all_groups);
         last->frames = host_realloc("jm.python", last->frames, last->capacity * sizeof *last->frames);
+        last->groups = host_realloc("jm.python", last->groups, last->capacity * sizeof *last->groups);
     }
     for (UInt i = 0; i < n_chain; i++) {
-        const UInt depth = n_chain - 1 - i;
         const ChainFrame now = chain[i];
-        LastFrame *f = &last->frames[depth];
-        const Bool is_same = is_next && depth < last->n && f->of.frame == now.frame && f->of.code == now.code;
-        if (!is_same || f->of.at != now.at || !is_mapped || !jm_python_code_has(now.code, &f->parts)) {
-            f->name = jm_python_code_frame(now.code, now.at, is_same, &f->parts);
-            f->of = now;
-        }
-        names[i] = f->name;
+        const UInt to = n_all - 1 - i;
+        KnownFrame *f = &last->frames[to];
+        const Bool is_same = is_next && to < last->n && f->of.frame == now.frame && f->of.code == now.code;
+        f->name = jm_python_code_frame(now.code, now.at, is_same, &f->parts);
+        f->of = now;
     }
-    last->n = n_chain;
-    last->walk = walk;
-    last->mappings = jm_n_forgotten;
+    for (UInt i = n_groups; i--;) {
+        const UInt to = n_all_groups - 1 - i;
+        Group *g = &last->groups[to];
+        *g = groups[i];
+        g->first = n_all - (g->first + g->n);
+        g->n_outside = to ? g[-1].n_outside : 0;
+        for (UInt k = g->first; k < g->first + g->n; k++) {
+            last->frames[k].group = to;
+            g->n_outside += last->frames[k].name != 0;
+        }
+    }
+    last->n = n_all;
+    last->n_groups = n_all_groups;
+    return n_kept;
 }
 
 // Both walks stop at memory that cannot be read.
@@ -329,8 +406,9 @@ static void walk_frame_objects(Addr state)
             return;
         }
         // 3.10 counts code units of two bytes.
-        add_frame(frame, code, (Int)(l->lines == LINES_3_10 ? 2 * instruction : instruction));
-        end_group(record && record != state + l->root_cframe ? record : UNMARKED);
+        add_frame((ChainFrame){
+            .frame = frame, .code = code, .at = (Int)(l->lines == LINES_3_10 ? 2 * instruction : instruction)});
+        end_group(record && record != state + l->root_cframe ? record : UNMARKED, 0);
         if (record)
             jm_read_word(record + l->cframe_previous, &record);
         jm_read_word(frame + l->frame_previous, &frame);
@@ -349,7 +427,8 @@ static Addr bytes_run_by(Addr frame, Addr code)
     return code + l->code_bytes;
 }
 
-static void walk_interpreter_frames(Addr state)
+// Returns the number of the last chain's frames that are unchanged, and not walked again.
+static UInt walk_interpreter_frames(Addr state, LastChain *last)
 {
     const PythonLayout *l = &python.layout;
     UWord frame, record = 0, base = 0;
@@ -361,6 +440,9 @@ static void walk_interpreter_frames(Addr state)
         jm_read_word(record + l->cframe_frame, &frame);
     }
     for (UInt steps = 0; frame && steps < MAX_STEPS; steps++) {
+        const UInt n_kept = n_unchanged(last, frame, record);
+        if (n_kept)
+            return n_kept;
         if ((frame & 7) || !jm_is_readable(frame, python.frame_head)) {
             counters.unreadable++;
             break;
@@ -370,16 +452,20 @@ static void walk_interpreter_frames(Addr state)
         if (owner < l->first_shim_owner) {
             UWord code = *(UWord *)(frame + l->frame_code) & ~(UWord)3; // low bits are a tag since 3.14
             UWord instruction = *(UWord *)(frame + l->frame_instruction);
-            add_frame(frame, code, (Int)(instruction - bytes_run_by(frame, code)));
-            if (l->chain == CHAIN_CFRAME_ENTRY && *(UChar *)(frame + l->frame_is_entry)) {
-                end_group(record);
+            const Bool is_entry = l->chain == CHAIN_CFRAME_ENTRY && *(UChar *)(frame + l->frame_is_entry);
+            add_frame((ChainFrame){frame, code, previous, instruction, (Int)(instruction - bytes_run_by(frame, code)),
+                                   is_entry});
+            if (is_entry) {
+                const Addr ended = record;
                 jm_read_word(record + l->cframe_previous, &record);
+                end_group(ended, record);
             }
         } else if (frame != base) {
-            end_group(frame);
+            end_group(frame, previous);
         }
         frame = previous;
     }
+    return 0;
 }
 
 Addr jm_python_innermost(ThreadId tid)
@@ -409,26 +495,31 @@ static void sort_groups(UInt first_new)
     }
 }
 
-static void walk_states(ThreadId tid)
+// As keep_chain.
+static UInt walk_states(ThreadId tid, LastChain *last, Addr *changed)
 {
     Addr states[MAX_STATES_OF_ONE];
-    UInt n = find_states(tid, states, MAX_STATES_OF_ONE);
+    const UInt n = find_states(tid, states, MAX_STATES_OF_ONE);
+    const ULong walk = n ? jm_python_code_begin() : 0;
+    const Bool is_next = n && last->walk == walk - 1;
+    UInt n_kept = 0;
     n_chain = n_grouped = n_groups = 0;
-    if (!n)
-        return;
-    const ULong walk = jm_python_code_begin();
+    last->n_sound = n == 1 && is_next && last->is_single && last->mappings == jm_n_forgotten ? last->n : 0;
     for (UInt i = 0; i < n; i++) {
         UInt first_new = n_groups;
         if (python.layout.chain == CHAIN_FRAME_OBJECTS)
             walk_frame_objects(states[i]);
         else
-            walk_interpreter_frames(states[i]);
-        if (n_grouped < n_chain)
-            end_group(UNMATCHED);
+            n_kept = walk_interpreter_frames(states[i], last);
+        if (n_grouped < n_chain && !n_kept)
+            end_group(UNMATCHED, 0);
         if (first_new)
             sort_groups(first_new);
     }
-    name_chain(tid, walk);
+    last->is_single = n == 1 && n_kept + n_chain < JM_MAX_FRAMES;
+    last->walk = walk;
+    last->mappings = jm_n_forgotten;
+    return keep_chain(last, n_kept, is_next, changed);
 }
 
 // ---- the evaluator of releases without markers ---------------------------------------------------------------
@@ -484,52 +575,66 @@ static Bool is_evaluator(Addr ip)
 
 // ---- interleaving --------------------------------------------------------------------------------------------
 
-static UInt put_group(const Group *group, Addr *keys, UInt n_keys, UInt max)
+static UInt put_group(const LastChain *last, const Group *group, Addr *keys, UInt n_keys, UInt max)
 {
-    for (UInt i = group->first; i < group->first + group->n && n_keys < max; i++)
-        if (names[i])
-            keys[n_keys++] = JM_PYTHON_FRAME_KEY | names[i];
+    for (UInt i = group->n; i-- && n_keys < max;) {
+        const FrameId name = last->frames[group->first + i].name;
+        if (name)
+            keys[n_keys++] = JM_PYTHON_FRAME_KEY | name;
+    }
     return n_keys;
 }
 
-// A late walk begins at a call that has run Python code since: skip that code's groups. Without markers, as many are
-// left as the walk has activations.
-static UInt first_group(const Addr *ips, const Addr *sps, UInt n, Bool is_late)
+// The number of groups to be placed. A late walk begins at a call that has run Python code since: skip that code's
+// groups. Without markers, as many are left as the walk has activations.
+static UInt n_to_place(const LastChain *last, const Addr *ips, const Addr *sps, UInt n, Bool is_late)
 {
-    UInt first = 0;
-    while (first < n_groups && groups[first].marker > UNMARKED && groups[first].marker < sps[0])
-        first++;
-    if (!is_late || first == n_groups || groups[first].marker != UNMARKED)
-        return first;
-    UInt n_left = n_groups - first;
-    for (UInt i = 0; i < n && n_left; i++)
-        n_left -= is_evaluator(ips[i]);
-    return first + n_left;
+    const Group *g = last->groups;
+    UInt left = last->n_groups, n_marked = 0;
+    while (left && g[left - 1].marker > UNMARKED && g[left - 1].marker < sps[0])
+        left--;
+    if (!is_late || !left || g[left - 1].marker != UNMARKED)
+        return left;
+    for (UInt i = 0; i < n && n_marked < left; i++)
+        n_marked += is_evaluator(ips[i]);
+    return n_marked;
 }
 
-UInt jm_python_interleave(ThreadId tid, const Addr *ips, const Addr *sps, UInt n, Bool is_late, Addr *keys, UInt max)
+UInt jm_python_interleave(ThreadId tid, const Addr *ips, const Addr *sps, UInt n, Bool is_late, Addr *keys, UInt max,
+                          UInt *n_same)
 {
     if (!python.is_known)
         return 0;
-    walk_states(tid);
-    if (n_groups && groups[0].marker == UNMARKED && !evaluator)
+    LastChain *last = JM_OF_THREAD(&last_chains, LastChain, tid);
+    Addr changed;
+    const UInt n_kept = walk_states(tid, last, &changed), n_same_native = last->is_placed ? *n_same : 0;
+    if (last->n_groups && last->groups[last->n_groups - 1].marker == UNMARKED && !evaluator)
         find_evaluator();
-    UInt n_keys = 0, next = first_group(ips, sps, n, is_late);
-    if (next == n_groups)
+    UInt n_keys = 0, left = n_to_place(last, ips, sps, n, is_late);
+    *n_same = left || !last->is_native ? 0 : *n_same;
+    last->is_native = !left;
+    last->is_placed = left;
+    if (!left)
         return 0;
     for (UInt i = 0; i < n && n_keys < max; i++) {
-        const Addr marker = next < n_groups ? groups[next].marker : UNMATCHED;
+        if (left <= n_kept && n - i <= n_same_native && sps[i] > changed) {
+            *n_same = n - i - left + (left ? last->groups[left - 1].n_outside : 0);
+            return n_keys + *n_same;
+        }
+        const Addr marker = left ? last->groups[left - 1].marker : UNMATCHED;
         if (marker == UNMARKED ? is_evaluator(ips[i]) : sps[i] <= marker && marker < sps[i + 1])
-            n_keys = put_group(&groups[next++], keys, n_keys, max);
+            n_keys = put_group(last, &last->groups[--left], keys, n_keys, max);
         else
             keys[n_keys++] = ips[i];
     }
     // Frames are left over if the native stack broke before their activation. Append them rather than lose them.
     UInt n_inside = n_keys;
-    for (; next < n_groups; next++)
-        n_keys = put_group(&groups[next], keys, n_keys, max);
-    if (n_keys > n_inside)
+    while (left)
+        n_keys = put_group(last, &last->groups[--left], keys, n_keys, max);
+    if (n_keys > n_inside) {
         counters.not_interleaved++;
+        last->is_placed = False;
+    }
     return n_keys;
 }
 

@@ -26,7 +26,10 @@ Addr jm_python_symbol(const HChar *name);
 // Native frames of the evaluator are replaced by the Python frames that they run. `sps` has `n` + 1 stack pointers; the
 // last is the next outer frame's, or 0. `is_late`: the innermost frame may have called Python code, which is left out.
 // Writes at most `max` keys and returns their number. Returns 0 and writes nothing if there is no Python frame.
-UInt jm_python_interleave(ThreadId tid, const Addr *ips, const Addr *sps, UInt n, Bool is_late, Addr *keys, UInt max);
+// `*n_same`: outermost native frames that are those of the thread's last stack; set to the number of outermost keys
+// that are, which are not written.
+UInt jm_python_interleave(ThreadId tid, const Addr *ips, const Addr *sps, UInt n, Bool is_late, Addr *keys, UInt max,
+                          UInt *n_same);
 
 // The thread's innermost Python frame: equal if it is the same, while that cannot end. 0 if there is none.
 Addr jm_python_innermost(ThreadId tid);

@@ -38,8 +38,9 @@ typedef struct {
     UInt depth;
     UInt capacity;
     UInt n_below_main; // outermost frames that were cut off
+    UInt n_frames;     // the others, without the allocator's
     Bool is_whole;     // not completed; n_below_main is valid
-    Bool is_native;    // keys are the remaining frames, one to one
+    Bool is_direct;    // keys are all that the walk has led to, in one piece
     NodeId outside;    // that they hang below, if they are inside a call; else 0
 } LastStack;
 
@@ -148,8 +149,8 @@ typedef struct {
     NodeId completed_by; // the base that they hang below; 0 if the stack is whole
     const Addr *keys;    // as in LastStack, but innermost first
     UInt n_keys;
-    UInt n_same;    // outermost keys known to equal those of the thread's last stack
-    Bool is_native; // keys are the visible frames, one to one
+    UInt n_same;    // outermost frames, then keys, that equal those of the thread's last stack; such keys are missing
+    Bool is_direct; // as in LastStack
 } Capture;
 
 // Skip the allocator's own frames. Sets `*ignored` if the next frame is one of --ignore-fn.
@@ -226,8 +227,8 @@ static void complete(Capture *c, const StackBase *base, LastStack *last)
         n_completed++;
     } else {
         UInt below = n_below_main(last, c);
-        if (last->is_native && below == last->n_below_main && below < c->walk.n_same)
-            c->n_same = c->walk.n_same - below;
+        if (last->is_direct && !last->outside && below == last->n_below_main && below < c->walk.n_same)
+            c->n_same = jm_smaller(c->walk.n_same - below, last->n_frames);
         last->n_below_main = below;
         c->end -= below;
     }
@@ -238,18 +239,19 @@ static void complete(Capture *c, const StackBase *base, LastStack *last)
 static Addr mixed[MAX_KEYS];
 
 // Make keys of the frames, with Python frames among them.
-static void interleave(Capture *c, ThreadId tid, Bool is_late)
+static void interleave(Capture *c, LastStack *last, ThreadId tid, Bool is_late)
 {
     c->keys = c->walk.ips + c->begin;
     c->n_keys = c->end - c->begin;
-    c->is_native = True;
+    c->is_direct = True;
+    last->n_frames = c->n_keys;
     if (c->completed_by) // the base has the Python frames
         return;
-    UInt n_mixed = jm_python_interleave(tid, c->keys, c->walk.sps + c->begin, c->n_keys, is_late, mixed, MAX_KEYS);
+    UInt n_mixed =
+        jm_python_interleave(tid, c->keys, c->walk.sps + c->begin, c->n_keys, is_late, mixed, MAX_KEYS, &c->n_same);
     if (n_mixed) {
         c->keys = mixed;
         c->n_keys = n_mixed;
-        c->is_native = False;
     }
 }
 
@@ -260,7 +262,7 @@ static void cut(Capture *c)
         return;
     c->n_keys = jm_options.depth;
     c->completed_by = 0;
-    c->is_native = False;
+    c->is_direct = False;
 }
 
 static NodeId push(NodeId parent, Addr key, Bool is_base)
@@ -276,7 +278,7 @@ static UInt n_shared(const Capture *c, const LastStack *last)
     if (c->completed_by != last->outside)
         return 0;
     const UInt most = c->n_keys < last->depth ? c->n_keys : last->depth;
-    UInt same = !c->is_native ? 0 : c->n_same < most ? c->n_same : most;
+    UInt same = c->n_same < most ? c->n_same : most;
     while (same < most && last->keys[same] == c->keys[c->n_keys - 1 - same])
         same++;
     return same;
@@ -302,7 +304,7 @@ static NodeId intern(const Capture *c, LastStack *last, ThreadId tid, Bool is_ba
         last->nodes[d] = node;
     }
     last->depth = c->n_keys;
-    last->is_native = c->is_native;
+    last->is_direct = c->is_direct;
     last->outside = c->completed_by;
     return node;
 }
@@ -339,8 +341,8 @@ static NodeId intern_inside(Capture *c, const StackBase *base, ThreadId tid)
     c->keys = c->walk.ips + c->begin;
     c->n_keys = c->end - c->begin;
     c->completed_by = base->outside;
-    c->n_same = last->is_native ? c->walk.n_same - n_outside : 0;
-    c->is_native = True;
+    c->n_same = last->is_direct ? c->walk.n_same - n_outside : 0;
+    c->is_direct = True;
     return intern(c, last, tid, False);
 }
 
@@ -354,7 +356,7 @@ static NodeId capture(ThreadId tid, const HostFrameRegisters *from, StackBase *b
     c.end = c.walk.n;
     trim(&c, ignored);
     if (c.walk.is_inside && is_called_from_base(tid, base)) {
-        last->is_native = last->is_whole = False; // it was not of the last walk
+        last->is_direct = last->is_whole = False; // it was not of the last walk
         return intern_inside(&c, base, tid);
     }
     if (becomes)
@@ -369,7 +371,9 @@ static NodeId capture(ThreadId tid, const HostFrameRegisters *from, StackBase *b
         becomes->python = jm_python_innermost(tid);
         becomes->outside = 0;
     }
-    interleave(&c, tid, is_late);
+    if ((base && !becomes) || jm_options.depth)
+        c.n_same = 0; // all keys are needed
+    interleave(&c, last, tid, is_late);
     if (base && !becomes) { // a wrapper's frame duplicates the wrapped function's own
         UInt kept = 0;
         for (UInt i = 0; i < c.n_keys; i++)
@@ -377,11 +381,11 @@ static NodeId capture(ThreadId tid, const HostFrameRegisters *from, StackBase *b
                 mixed[kept++] = c.keys[i];
         c.keys = mixed;
         c.n_keys = kept;
-        c.is_native = False;
+        c.is_direct = False;
     }
     cut(&c);
     if (jm_per_thread_has_any(&last_inside))
-        JM_OF_THREAD(&last_inside, LastStack, tid)->is_native = False;
+        JM_OF_THREAD(&last_inside, LastStack, tid)->is_direct = False;
     NodeId node = intern(&c, last, tid, becomes != NULL);
     if (base && !becomes && !base->outside && base->caller.n)
         find_outside(&c, base, last, tid);
@@ -479,7 +483,7 @@ Bool jm_stack_has_role(NodeId node, RoleId role)
 static void forget(void *record)
 {
     LastStack *last = record;
-    last->depth = last->is_whole = last->is_native = 0;
+    last->depth = last->is_whole = last->is_direct = 0;
 }
 
 void jm_stack_forget(void)
