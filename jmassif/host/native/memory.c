@@ -13,7 +13,8 @@
 #include <sys/mman.h>
 
 #define REGION_BYTES ((SizeT)32 << 20) // pages that nobody touches cost nothing
-#define LARGEST      ((SizeT)1 << 18)  // not in a region of its own
+#define HUGE_PAGE    ((SizeT)2 << 20)
+#define LARGEST      ((SizeT)1 << 18) // not in a region of its own
 #define SMALLEST_RUN ((SizeT)1 << 10)
 #define RUN_STEP     ((SizeT)256)
 #define N_CLASSES    (7 * 4) // 16 bytes × 2^n, in four steps
@@ -43,11 +44,29 @@ const OwnRegion *jm_own_regions(UInt *n)
     return regions;
 }
 
+static void unmap(Addr start, Addr end)
+{
+    if (start < end)
+        jm_kernel_call(__NR_munmap, start, end - start, 0, 0, 0);
+}
+
+// Tables are read at random, so a large region asks for huge pages: an address in it needs no walk of page tables. But
+// in the first part of the first region, all that a small program needs, they would cost more than they gain.
 static void *take_region(SizeT bytes)
 {
-    Long start = jm_kernel_mmap(0, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    const SizeT more = bytes < HUGE_PAGE ? 0 : HUGE_PAGE;
+    Long start =
+        jm_kernel_mmap(0, bytes + more, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (jm_is_error(start) || n_regions == sizeof regions / sizeof *regions)
         host_fail("memory for the recorder", __FILE__, __LINE__, __func__);
+    if (more) {
+        const Addr end = start + bytes + more;
+        const Addr aligned = JM_ROUND_UP((Addr)start, HUGE_PAGE), first = n_regions ? 0 : HUGE_PAGE;
+        unmap(start, aligned);
+        unmap(aligned + bytes, end);
+        jm_kernel_call(__NR_madvise, aligned + first, bytes - first, MADV_HUGEPAGE, 0, 0);
+        start = aligned;
+    }
     regions[n_regions++] = (OwnRegion){start, start + bytes};
     return (void *)start;
 }
