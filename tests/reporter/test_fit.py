@@ -215,6 +215,14 @@ def test_addresses_last_for_segments_of_many_terabytes_in_all() -> None:
         assert not model.reserved
 
 
+def test_free_segments_are_released_where_the_limit_is_reached() -> None:
+    model = CachingAllocator(allowed=40 * MIB)
+    for block in [model.malloc(12 * MIB) for _ in range(3)]:
+        model.free(block)
+    model.malloc(30 * MIB)
+    assert model.reserved == model.allocated == 30 * MIB
+
+
 def test_a_tensor_larger_than_any_device_is_refused() -> None:
     training = Training()
     training.tensor("damaged", 0, 1 << 62)

@@ -111,6 +111,7 @@ class Pool:
             at = self._chosen(size, at)
         if at == len(order):
             at = bisect_left(order, self._allocator.new_block(self, size))
+            first = min(first, at)  # others may have been released
         key = order.pop(at)
         begin, taken = key & _ADDRESS, key >> ADDRESS_BITS
         del self.by_begin[begin]
