@@ -147,7 +147,7 @@ static Block take_from_table(Entry *e)
 
 Bool jm_blocks_find(Addr address, Block *block)
 {
-    SlabBlock small;
+    SlabBlock small = {0};
     if (jm_slab_find(address, &small)) {
         *block = make_block(small.bytes, *small.tag);
         block->is_small = True;

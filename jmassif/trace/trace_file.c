@@ -135,7 +135,7 @@ static void create_file(void)
         return;
     }
     fd = host_keep_descriptor(res);
-    FileStatus st;
+    FileStatus st = {0};
     is_regular = jm_file_status(fd, &st) && S_ISREG(st.mode);
     device = st.dev;
     inode = st.ino;

@@ -485,7 +485,7 @@ typedef struct {
     void *(*routine)(void *argument);
 } Begun;
 
-Begun jm_native_thread_starts(Start *start, Addr link);
+__attribute__((used)) Begun jm_native_thread_starts(Start *start, Addr link);
 
 // The stack pointer is that of the thread's first frame, as if it had called its routine.
 Begun jm_native_thread_starts(Start *start, Addr link)

@@ -44,8 +44,8 @@ _Static_assert(offsetof(NativeCall, argument) == AT_ARGUMENT && offsetof(NativeC
                    offsetof(NativeCall, registers) == AT_REGISTERS && sizeof(NativeCall) <= CALL_BYTES,
                "the assembly's offsets");
 
-UWord jm_native_call_begins(NativeCall *call) __attribute__((visibility("hidden")));
-void jm_native_call_ends(NativeCall *call) __attribute__((visibility("hidden")));
+UWord jm_native_call_begins(NativeCall *call) __attribute__((visibility("hidden"), used));
+void jm_native_call_ends(NativeCall *call) __attribute__((visibility("hidden"), used));
 
 #define TEXT_OF(x) #x
 #define AS_TEXT(x) TEXT_OF(x)

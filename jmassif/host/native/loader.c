@@ -183,7 +183,8 @@ static void dlopen_begins(void *job)
     jm_native_pending_begin(p->name, *p->place, p->caller);
 }
 
-Addr jm_native_dlopen_way(const HChar *name, UWord mode, UWord unused, Addr caller, CallPlace *place);
+__attribute__((used)) Addr jm_native_dlopen_way(const HChar *name, UWord mode, UWord unused, Addr caller,
+                                                CallPlace *place);
 Addr jm_native_dlopen_way(const HChar *name, UWord mode, UWord unused, Addr caller, CallPlace *place)
 {
     if (!jm_native_covers_functions())
@@ -200,7 +201,8 @@ Addr jm_native_dlopen_way(const HChar *name, UWord mode, UWord unused, Addr call
 }
 
 // With a namespace as the first argument; the objects there are not this library's concern.
-Addr jm_native_dlmopen_way(UWord space, const HChar *name, UWord mode, Addr caller, CallPlace *place);
+__attribute__((used)) Addr jm_native_dlmopen_way(UWord space, const HChar *name, UWord mode, Addr caller,
+                                                 CallPlace *place);
 Addr jm_native_dlmopen_way(UWord space, const HChar *name, UWord mode, Addr caller, CallPlace *place)
 {
     if (jm_native_covers_functions()) {
@@ -256,13 +258,15 @@ static Bool is_to_cover(void *handle, const HChar *name, CallPlace *place)
            (handle != RTLD_DEFAULT || original_dlsym(handle, name));
 }
 
-Addr jm_native_dlsym_way(void *handle, const HChar *name, UWord unused, Addr caller, CallPlace *place);
+__attribute__((used)) Addr jm_native_dlsym_way(void *handle, const HChar *name, UWord unused, Addr caller,
+                                               CallPlace *place);
 Addr jm_native_dlsym_way(void *handle, const HChar *name, UWord unused, Addr caller, CallPlace *place)
 {
     return is_to_cover(handle, name, place) ? (Addr)covered_dlsym : original(DLSYM);
 }
 
-Addr jm_native_dlvsym_way(void *handle, const HChar *name, UWord unused, Addr caller, CallPlace *place);
+__attribute__((used)) Addr jm_native_dlvsym_way(void *handle, const HChar *name, UWord unused, Addr caller,
+                                                CallPlace *place);
 Addr jm_native_dlvsym_way(void *handle, const HChar *name, UWord unused, Addr caller, CallPlace *place)
 {
     return handle != RTLD_DEFAULT && is_to_cover(handle, name, place) ? (Addr)covered_dlvsym : original(DLVSYM);

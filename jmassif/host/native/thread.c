@@ -269,7 +269,7 @@ void jm_native_thread_not_begun(NativeThread *t)
 
 // ---- the recorder's stack ------------------------------------------------------------------------------------
 
-Addr jm_native_stack_end;
+__attribute__((used)) Addr jm_native_stack_end;
 
 void jm_native_own_stack_start(void)
 {
