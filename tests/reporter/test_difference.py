@@ -8,6 +8,7 @@ import pytest
 
 from jmassif.analysis.aggregate import Usage
 from jmassif.analysis.compare import (
+    _RUNGS,
     HELD,
     VIEWS,
     Column,
@@ -19,6 +20,7 @@ from jmassif.analysis.compare import (
 )
 from jmassif.analysis.ladder import LESS, PLUS, Ladder
 from jmassif.analysis.moments import SelectionError
+from jmassif.render.ladder import LABELS
 from tests.reporter.test_ladder import board_trace
 from tests.reporter.traces import Trace, random_run, small_training_run
 
@@ -404,3 +406,7 @@ def test_ladders_add_up_whatever_is_compared(seed: int) -> None:
     for ladders in compare(columns(*[[trace] for trace in traces]), ["owner"]).ladders:
         assert len(ladders) == 3
         assert_ladder_adds_up(ladders)
+
+
+def test_every_rung_has_its_place_between_those_of_another_ladder() -> None:
+    assert {*LABELS, "allocated"} <= set(_RUNGS)

@@ -121,6 +121,16 @@ def test_a_line_is_told_with_its_slope_its_owner_and_since_when() -> None:
     assert (told.step, told.unknown) == ("", "")
 
 
+def test_what_lies_between_two_snapshots_is_no_pause() -> None:
+    """Snapshots are rare at the end of a run, and each of them sees more."""
+    trace = Trace(time_unit="ms")
+    kept = trace.account("heap", "tensor", ["malloc (libc.so.6)", SCRIPT.format(7)])
+    for time in (*range(100, 1500, 100), 2300, 2400):
+        trace.snapshot(time, "time", {kept: (time // 100 * MIB, time // 100, 0, time // 100)})
+    trace.snapshot(2401, "exit", {kept: (24 * MIB, 24, 0, 24)})
+    assert found(trace) == ["b.py:7 (<module>)"]
+
+
 def test_imports_are_no_leak_however_slowly_they_grow() -> None:
     trace = run(_1=[1] * 10)
     assert found(trace) == [] and grown(trace).unknown == ""

@@ -516,8 +516,8 @@ def _compare(by: str, columns: Sequence[Column], min_bytes: int) -> View:
 
 # The order of rungs, where two ladders have not the same ones.
 _RUNGS = (
-    "jtop htop nvidia-smi before profiler others unexplained files unwritten program runtime libraries cache other own"
-    " own-code allocated"
+    "jtop htop highest nvidia-smi before profiler unused others unexplained files unwritten program runtime libraries"
+    " cache other own own-code allocated"
 ).split()
 
 

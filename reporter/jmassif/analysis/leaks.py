@@ -11,7 +11,7 @@ purpose: they are not counted, but have names of their own.
 until the end. That only rises, and a leak makes it rise again and again, whatever comes and goes beside it. So a line leaks if, over
 at least a third of the run after its imports,
 
-- it rises from beginning to end, without a pause of three tenths of that time; a list made once, a warm-up, a cache that is
+- it rises from beginning to end, without a pause of a quarter of that time; a list made once, a warm-up, a cache that is
   full rise and then stay;
 - in its last third it rises by no less than a fraction of what it rose by in the first, or it is a cache filling up;
 - a few rises are not nearly all of it: a buffer that was made anew a few times, larger each time, is none, nor is what the
@@ -191,7 +191,7 @@ def iterations(profile: Profile, until: int) -> Optional[Iterations]:
 
 # Parts of the run.
 _LEAST_WINDOW = 1 / 3
-_LONGEST_PAUSE = 0.3
+_LONGEST_PAUSE = 0.25
 _BEGINNINGS = 16  # how many are tried
 _LAST = 1 / 10  # of the window, left out of the slope
 _LEAST_RISES = 4
@@ -296,19 +296,19 @@ def _sum(rises: Rises) -> int:
     return sum(n_bytes for _, n_bytes in rises)
 
 
-def _is_steady(begin: float, rises: Rises, end: float) -> bool:
+def _is_steady(begin: float, rises: Rises, progress: Sequence[float]) -> bool:
     """It goes on from the beginning to the end."""
     if len(rises) < _LEAST_RISES:
         return False
-    places = [begin] + [place for place, _ in rises]
-    longest = max(later - earlier for earlier, later in zip(places, places[1:] + [end]))
-    usual = (places[-1] - places[1]) / (len(rises) - 1)
-    short = _SHORT_PAUSE * (end - begin)
-    if longest > _LONGEST_PAUSE * (end - begin) or end - places[-1] > max(_USUAL_PAUSES * usual, short):
-        return False
-    # A temporary that is live at the end looks like a last rise: before it there must be no long pause either.
-    before = bisect_left(places, end - short)
-    return before == len(places) or places[before] - places[before - 1] <= max(_USUAL_PAUSES * usual, short)
+    end, places = progress[-1], [begin] + [place for place, _ in rises]
+    # Between two samples it may have risen at any time: a pause lasts until the last sample that saw no rise.
+    pauses = [progress[bisect_left(progress, later) - 1] - place for place, later in zip(places, places[1:])]
+    pauses.append(end - places[-1])
+    # A temporary that is live at the very end looks like a last rise: before it there must be no long pause either.
+    n_before = bisect_left(places, end - _SHORT_PAUSE * (end - begin))
+    usual = (places[n_before - 1] - places[1]) / max(1, n_before - 2)
+    may_pause = max(_USUAL_PAUSES * usual, _SHORT_PAUSE * (end - begin))
+    return max(pauses) <= _LONGEST_PAUSE * (end - begin) and max(pauses[n_before - 1 :]) <= may_pause
 
 
 def _is_habit(rises: Rises, n_few: int) -> bool:
@@ -325,8 +325,9 @@ def _fills_up(begin: float, rises: Rises, end: float) -> bool:
     return len(early) >= _LEAST_RISES and _sum(late) < _SLOWED_DOWN * _sum(early)
 
 
-def _longest_growth(begin: float, rises: Rises, end: float, worth: float) -> Rises:
+def _longest_growth(progress: Sequence[float], rises: Rises, worth: float) -> Rises:
     """From where on it grows to the end; empty if it does not."""
+    begin, end = progress[0], progress[-1]
     if end <= begin or _fills_up(begin, rises, end):
         return []
     for number in range(_BEGINNINGS):
@@ -334,7 +335,7 @@ def _longest_growth(begin: float, rises: Rises, end: float, worth: float) -> Ris
         later = [rise for rise in rises if rise[0] > start]
         if _sum(later) < worth:
             return []
-        if _is_steady(start, later, end):
+        if _is_steady(start, later, progress):
             return later
     return []
 
@@ -473,7 +474,7 @@ def _find_growth(profile: Profile, names: Names) -> Growth:
     def growth_of(by_sample: List[int]) -> Rises:
         """Empty if it is none, or a few rises are nearly all of it."""
         rises = [(place, n_bytes) for place, n_bytes in zip(progress[1:], by_sample[1:]) if n_bytes]
-        rises = _longest_growth(progress[0], rises, progress[-1], worth)
+        rises = _longest_growth(progress, rises, worth)
         return rises if _is_habit(rises, n_few) else []
 
     def leaking(accounts_of: Dict[_Line, Set[int]]) -> Dict[_Line, Leak]:
