@@ -15,7 +15,6 @@
 #include "cuda/api.h"
 #include "cuda/calls.h"
 #include "cuda/query.h"
-#include "device/blocks.h"
 #include "events/exhaustion.h"
 #include "events/snapshot.h"
 #include "heap/containers.h"

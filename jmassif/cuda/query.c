@@ -6,7 +6,6 @@
 
 #include "cuda/query.h"
 #include "base/array.h"
-#include "base/client_memory.h"
 #include "base/clock.h"
 #include "base/libc.h"
 #include "base/per_thread.h"

@@ -6,7 +6,6 @@
 //
 // A command's number includes the size of its structure, so it also identifies the layout of a release.
 
-#include "base/client_memory.h"
 #include "base/kernel.h"
 #include "base/libc.h"
 #include "base/map.h"

@@ -9,7 +9,6 @@
 #include "base/per_thread.h"
 #include "base/table.h"
 #include "events/snapshot.h"
-#include "host/host.h"
 #include "trace/trace.h"
 
 #define MAX_NAMES 8192

@@ -12,7 +12,6 @@
 #include "base/text.h"
 #include "events/exhaustion.h"
 #include "events/snapshot.h"
-#include "heap/blocks.h"
 #include "host/host.h"
 #include "ledger/block.h"
 #include "ledger/live_tensors.h"

@@ -8,11 +8,9 @@
 #include "attribution/owner.h"
 #include "base/clock.h"
 #include "base/hooks.h"
-#include "base/map.h"
 #include "base/text.h"
 #include "calls/scope.h"
 #include "host/host.h"
-#include "ledger/account.h"
 #include "trace/trace.h"
 
 typedef struct LiveTensor {

@@ -8,7 +8,6 @@
 
 #include "pages/mappings.h"
 #include "base/array.h"
-#include "base/libc.h"
 #include "base/options.h"
 #include "base/table.h"
 #include "base/text.h"
@@ -17,7 +16,6 @@
 #include "host/host.h"
 #include "ledger/account.h"
 #include "stack/stack.h"
-#include "symbols/symbol.h"
 
 static Table holders = JM_TABLE("jm.pages.holder", Holder);
 static Array *pieces;       // Pieces in order of address

@@ -6,7 +6,6 @@
 #include "base/libc.h"
 #include "base/options.h"
 #include "base/text.h"
-#include "host/host.h"
 
 static inline Int digit(HChar c)
 {

@@ -9,7 +9,6 @@
 #include "base/libc.h"
 #include "base/table.h"
 #include "base/text.h"
-#include "symbols/symbol.h"
 
 #define MAX_NAME       4096 // PATH_MAX
 #define MAX_LINE_TABLE (1u << 20)

@@ -11,7 +11,6 @@
 #include "base/client_memory.h"
 #include "base/libc.h"
 #include "base/per_thread.h"
-#include "host/host.h"
 #include "symbols/symbol.h"
 #include "unwind/step.h"
 #include "unwind/table.h"
