@@ -42,12 +42,10 @@ static inline ULong counter(void)
         return 0;
 #if defined(__x86_64__)
     return __builtin_ia32_rdtsc();
-#elif defined(__aarch64__)
+#else
     ULong count;
     __asm__ volatile("mrs %0, cntvct_el0" : "=r"(count));
     return count;
-#else
-    return 0;
 #endif
 }
 

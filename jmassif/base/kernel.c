@@ -23,7 +23,7 @@ Long jm_kernel_call6(UWord number, UWord a1, UWord a2, UWord a3, UWord a4, UWord
                      : "a"(number), "D"(a1), "S"(a2), "d"(a3), "r"(r10), "r"(r8), "r"(r9)
                      : "rcx", "r11", "memory");
     return result;
-#elif defined(__aarch64__)
+#else
     register UWord x8 __asm__("x8") = number;
     register UWord x0 __asm__("x0") = a1;
     register UWord x1 __asm__("x1") = a2;
@@ -33,8 +33,6 @@ Long jm_kernel_call6(UWord number, UWord a1, UWord a2, UWord a3, UWord a4, UWord
     register UWord x5 __asm__("x5") = a6;
     __asm__ volatile("svc 0" : "+r"(x0) : "r"(x8), "r"(x1), "r"(x2), "r"(x3), "r"(x4), "r"(x5) : "memory");
     return (Long)x0;
-#else
-    return -ENOSYS;
 #endif
 }
 

@@ -6,9 +6,8 @@
 
 #include "host/types.h"
 
-// Return the kernel's result; a negative one is -errno. -ENOSYS on architectures other than x86-64 and arm64.
+// Return the kernel's result; a negative one is -errno.
 Long jm_kernel_call(UWord number, UWord a1, UWord a2, UWord a3, UWord a4, UWord a5);
-
 Long jm_kernel_call6(UWord number, UWord a1, UWord a2, UWord a3, UWord a4, UWord a5, UWord a6);
 
 Long jm_kernel_mmap(Addr address, SizeT bytes, UInt protection, UInt flags, Int fd, ULong offset);

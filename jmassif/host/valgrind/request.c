@@ -15,15 +15,13 @@
 #define GUEST_IP     guest_RIP
 #define GUEST_FIRST  guest_RAX
 #define N_REGISTERS  16
-#elif defined(VGA_arm64)
+#else
 #define GUEST_ARGS   guest_X4
 #define GUEST_RESULT guest_X3
 #define GUEST_IP     guest_PC
 #define GUEST_FIRST  guest_X0
 #define N_REGISTERS  32
 #endif
-
-#if defined(GUEST_ARGS)
 
 static Bool find_answer(ThreadId tid, UWord *args, UWord *result)
 {
@@ -102,12 +100,3 @@ IRSB *jm_request_answer_at_once(IRSB *in)
     addStmtToIRSB(out, IRStmt_Exit(IRExpr_RdTmp(guard), Ijk_Boring, in->next->Iex.Const.con, in->offsIP));
     return out;
 }
-
-#else
-
-IRSB *jm_request_answer_at_once(IRSB *in)
-{
-    return in;
-}
-
-#endif
