@@ -9,7 +9,6 @@
 #include "jmassif.h"
 
 #define EXPORT(name, parameters, request)                                                                              \
-    void name parameters;                                                                                              \
     void name parameters                                                                                               \
     {                                                                                                                  \
         request;                                                                                                       \

@@ -17,7 +17,6 @@ static const char *after(const char *beginning, const char *text)
     return *beginning ? 0 : text;
 }
 
-char *I_WRAP_SONAME_FNNAME_ZU(libcZdsoZa, getenv)(const char *name);
 char *I_WRAP_SONAME_FNNAME_ZU(libcZdsoZa, getenv)(const char *name)
 {
     OrigFn original;

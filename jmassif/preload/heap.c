@@ -27,7 +27,6 @@ static void *or_no_memory(UWord address)
 }
 
 #define CALLOC(soname)                                                                                                 \
-    void *REPLACED(10071, soname, calloc)(UWord n, UWord each);                                                        \
     void *REPLACED(10071, soname, calloc)(UWord n, UWord each)                                                         \
     {                                                                                                                  \
         return or_no_memory(VALGRIND_DO_CLIENT_REQUEST_EXPR(0, JM_REQ_CALLOC, n, each, 0, 0, 0));                      \
@@ -37,7 +36,6 @@ CALLOC(VgSoSynsomalloc)
 
 // Some tags differ between releases of Valgrind; configure finds them.
 #define PVALLOC_AS(tag, soname)                                                                                        \
-    void *REPLACED(tag, soname, pvalloc)(UWord n);                                                                     \
     void *REPLACED(tag, soname, pvalloc)(UWord n)                                                                      \
     {                                                                                                                  \
         return or_no_memory(VALGRIND_DO_CLIENT_REQUEST_EXPR(0, JM_REQ_PVALLOC, n, 0, 0, 0, 0));                        \
@@ -49,7 +47,6 @@ PVALLOC(PVALLOC_TAG, libcZdsoZa)
 // own, malloc is weak: the replaced realloc and free would get blocks that they do not know.
 #define SAME(tag, soname, name)                                                                                        \
     UWord REPLACED(tag, libcZdsoZa, name)(UWord, UWord, UWord);                                                        \
-    UWord REPLACED(tag, soname, name)(UWord, UWord, UWord);                                                            \
     UWord REPLACED(tag, soname, name)(UWord one, UWord two, UWord three)                                               \
     {                                                                                                                  \
         return REPLACED(tag, libcZdsoZa, name)(one, two, three);                                                       \
@@ -67,7 +64,6 @@ ALL_SAME(libcZdmuslZa)
 // Without memory, call the library's own function, which runs the new handler and throws. The failure is not recorded
 // here: the library calls malloc, which is recorded, and fails again unless the handler has freed memory.
 #define NEW(soname, name)                                                                                              \
-    void *WRAPPED(10031, soname, name)(UWord n);                                                                       \
     void *WRAPPED(10031, soname, name)(UWord n)                                                                        \
     {                                                                                                                  \
         OrigFn original;                                                                                               \
@@ -78,7 +74,6 @@ ALL_SAME(libcZdmuslZa)
         return (void *)address;                                                                                        \
     }
 #define NEW_ALIGNED(soname, name)                                                                                      \
-    void *WRAPPED(10031, soname, name)(UWord n, UWord alignment);                                                      \
     void *WRAPPED(10031, soname, name)(UWord n, UWord alignment)                                                       \
     {                                                                                                                  \
         OrigFn original;                                                                                               \

@@ -71,8 +71,6 @@ static const struct slot slots[] = {
     {MODULE_CORE2, 12, (Function)create_domain},
 };
 
-int InitializeInjectionNvtx2(const void *(*get_table)(uint32_t id));
-
 // NVTX calls this once it has loaded this library. 1: the tool takes part.
 __attribute__((visibility("default"))) int InitializeInjectionNvtx2(const void *(*get_table)(uint32_t id))
 {

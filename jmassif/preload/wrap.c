@@ -197,7 +197,6 @@ static UWord call_with_struct(OrigFn original, const UWord reg[6], const UWord *
 #define WRAPPER(soname, name) I_WRAP_SONAME_FNNAME_ZU(soname, name)
 
 #define API(library, name, n_args, convention, action, kind, p, s)                                                     \
-    UWord WRAPPER(SONAME_##library, name)(PARAMS_##convention(n_args));                                                \
     UWord WRAPPER(SONAME_##library, name)(PARAMS_##convention(n_args))                                                 \
     {                                                                                                                  \
         OrigFn original;                                                                                               \

@@ -61,7 +61,6 @@ static void keep(const VexTranslateArgs *args, const VexTranslateResult *result)
 }
 
 VexTranslateResult __real_LibVEX_Translate(VexTranslateArgs *args);
-VexTranslateResult __wrap_LibVEX_Translate(VexTranslateArgs *args);
 
 VexTranslateResult __wrap_LibVEX_Translate(VexTranslateArgs *args)
 {
@@ -89,7 +88,6 @@ VexTranslateResult __wrap_LibVEX_Translate(VexTranslateArgs *args)
 
 // Stop the cache when a debugger talks to the core: its breakpoints are calls in superblocks that are made from now on.
 void __real_server_main(void);
-void __wrap_server_main(void);
 
 void __wrap_server_main(void)
 {

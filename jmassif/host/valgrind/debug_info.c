@@ -58,8 +58,6 @@ void jm_debug_info_read_loader(Addr first_instruction)
 
 // The core matches each name of each function with 70 patterns, and its own function measures both texts each time:
 // 5 % of `import torch`, unless the core is patched (packaging/valgrind/patches).
-__typeof__(VG_(string_match)) __wrap_vgPlain_string_match;
-
 Bool __wrap_vgPlain_string_match(const HChar *pattern, const HChar *text)
 {
     return jm_text_fits(pattern, 0, text);

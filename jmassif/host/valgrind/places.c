@@ -81,8 +81,6 @@ static Addr place_of(ULong id, SizeT n_bytes)
 
 SysRes __real_vgModuleLocal_generic_PRE_sys_mmap(ThreadId tid, UWord start, UWord n_bytes, UWord protection,
                                                  UWord flags, UWord fd, Off64T offset);
-SysRes __wrap_vgModuleLocal_generic_PRE_sys_mmap(ThreadId tid, UWord start, UWord n_bytes, UWord protection,
-                                                 UWord flags, UWord fd, Off64T offset);
 
 SysRes __wrap_vgModuleLocal_generic_PRE_sys_mmap(ThreadId tid, UWord start, UWord n_bytes, UWord protection,
                                                  UWord flags, UWord fd, Off64T offset)

@@ -178,7 +178,6 @@ static void post_clo_init(void)
 // To a tool, death by a signal looks like an exit without a status. At the very end the core sends the fatal signal to
 // its own process by this function (--wrap).
 void __real_vgPlain_kill_self(Int signal);
-void __wrap_vgPlain_kill_self(Int signal);
 
 static Bool has_called_exit;
 

@@ -111,7 +111,6 @@ typedef struct {
 } CoreRegisters;
 
 Bool __real_vgPlain_use_CF_info(CoreRegisters *registers, Addr min_accessible, Addr max_accessible);
-Bool __wrap_vgPlain_use_CF_info(CoreRegisters *registers, Addr min_accessible, Addr max_accessible);
 
 // Files for which the core has read an unwind table.
 typedef struct {
@@ -176,7 +175,6 @@ typedef struct {
 } Slice;
 
 void __real_vgModuleLocal_read_callframe_info_dwarf3(DebugInfo *object, Slice table, Addr address, Bool is_eh_frame);
-void __wrap_vgModuleLocal_read_callframe_info_dwarf3(DebugInfo *object, Slice table, Addr address, Bool is_eh_frame);
 
 // The core needs the tables of its own file for the stack it prints when it crashes itself: its frames are not in
 // client memory.
