@@ -6,6 +6,7 @@
 
 #include "driver/file.h"
 #include "base/kernel.h"
+#include "base/list.h"
 #include "base/map.h"
 #include "host/host.h"
 
@@ -25,10 +26,7 @@ DriverFile *jm_driver_file_new(FileType type)
 {
     DriverFile *file = host_alloc_zeroed("jm.driver.file", 1, sizeof *file);
     file->type = type;
-    file->next = files;
-    if (files)
-        files->previous = file;
-    files = file;
+    JM_LIST_ADD(files, file, next, previous);
     n_files[type]++;
     return file;
 }
@@ -45,12 +43,7 @@ void jm_driver_file_release(ThreadId tid, DriverFile *file)
         return;
     if (jm_driver_file_ends[file->type])
         jm_driver_file_ends[file->type](tid, file);
-    if (file->next)
-        file->next->previous = file->previous;
-    if (file->previous)
-        file->previous->next = file->next;
-    else
-        files = file->next;
+    JM_LIST_REMOVE(files, file, next, previous);
     n_files[file->type]--;
     host_free(file);
 }

@@ -10,6 +10,7 @@
 
 #include "driver/memory.h"
 #include "base/array.h"
+#include "base/list.h"
 #include "calls/scope.h"
 #include "events/snapshot.h"
 #include "host/host.h"
@@ -182,10 +183,7 @@ DriverMemory *jm_driver_memory_commit(ThreadId tid, Kind kind, ULong bytes)
     m->tid = tid;
     m->scope = jm_scope_current(tid);
     m->is_slab = owner == JM_OWNER_SLACK;
-    m->next = newest;
-    if (newest)
-        newest->previous = m;
-    newest = m;
+    JM_LIST_ADD(newest, m, next, previous);
     MemoryBlock block = as_memory(m);
     jm_block_born(tid, &block);
     jm_snapshot_event();
@@ -198,12 +196,7 @@ void jm_driver_memory_end(ThreadId tid, DriverMemory *m)
         for (Word i = 0; i < jm_array_n(&map->mappings); i++)
             if (mapping_at(map, i)->memory == m)
                 mapping_at(map, i)->memory = NULL;
-    if (m->next)
-        m->next->previous = m->previous;
-    if (m->previous)
-        m->previous->next = m->next;
-    else
-        newest = m->next;
+    JM_LIST_REMOVE(newest, m, next, previous);
     MemoryBlock block = as_memory(m);
     jm_block_died(tid, &block);
     m->has_ended = True;

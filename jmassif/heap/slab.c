@@ -5,6 +5,7 @@
 
 #include "heap/slab.h"
 #include "base/kernel.h"
+#include "base/list.h"
 #include "base/table.h"
 #include "host/host.h"
 
@@ -143,25 +144,6 @@ static Bool map_region(void)
     return True;
 }
 
-static void link_in(Slab *s, UInt class)
-{
-    s->previous = NULL;
-    s->next = with_room[class];
-    if (s->next)
-        s->next->previous = s;
-    with_room[class] = s;
-}
-
-static void unlink_from(Slab *s, UInt class)
-{
-    if (s->previous)
-        s->previous->next = s->next;
-    else
-        with_room[class] = s->next;
-    if (s->next)
-        s->next->previous = s->previous;
-}
-
 // Returns NULL when out of memory.
 static Slab *open_slab(UInt class)
 {
@@ -177,13 +159,13 @@ static Slab *open_slab(UInt class)
     s->first_free = NO_SLOT;
     s->tags = host_alloc("jm.slab", s->n_slots * (sizeof *s->tags + sizeof *s->bytes));
     s->bytes = (UShort *)(s->tags + s->n_slots);
-    link_in(s, class);
+    JM_LIST_ADD(with_room[class], s, next, previous);
     return s;
 }
 
 static void close_slab(Slab *s, UInt class)
 {
-    unlink_from(s, class);
+    JM_LIST_REMOVE(with_room[class], s, next, previous);
     host_free(s->tags);
     s->n_fresh = 0; // no live blocks
     s->next = empty;
@@ -215,7 +197,7 @@ void *jm_slab_alloc(SizeT bytes)
     s->tags[slot] = 0;
     s->bytes[slot] = bytes;
     if (++s->n_live == s->n_slots)
-        unlink_from(s, class);
+        JM_LIST_REMOVE(with_room[class], s, next, previous);
     return (void *)(s->start + (Addr)slot * s->grains * GRAIN);
 }
 
@@ -255,7 +237,7 @@ Bool jm_slab_free(Addr address)
     s->tags[slot] = s->first_free;
     s->first_free = slot;
     if (s->n_live-- == s->n_slots)
-        link_in(s, class);
+        JM_LIST_ADD(with_room[class], s, next, previous);
     // Keep the class's last slab with room: the next block may be of its class.
     if (s->n_live == 0 && (s->previous || s->next))
         close_slab(s, class);

@@ -8,6 +8,7 @@
 #include "attribution/owner.h"
 #include "base/clock.h"
 #include "base/hooks.h"
+#include "base/list.h"
 #include "base/text.h"
 #include "calls/scope.h"
 #include "host/host.h"
@@ -35,14 +36,8 @@ static void wait_no_more(LiveTensor *t)
 {
     if (!t->is_waiting)
         return;
-    if (t->older)
-        t->older->newer = t->newer;
-    if (t->newer)
-        t->newer->older = t->older;
-    else
-        newest_waiting = t->older;
+    JM_LIST_REMOVE(newest_waiting, t, older, newer);
     t->is_waiting = False;
-    t->newer = t->older = NULL;
 }
 
 static void move_to(LiveTensor *t, AccountId to)
@@ -123,10 +118,7 @@ void jm_live_tensor_begin(Addr address, ULong bytes, AccountId created_as, Bool 
     if (!jm_role_is_survivors(t->rule))
         return;
     t->is_waiting = True;
-    t->older = newest_waiting;
-    if (newest_waiting)
-        newest_waiting->newer = t;
-    newest_waiting = t;
+    JM_LIST_ADD(newest_waiting, t, older, newer);
 }
 
 AccountId jm_live_tensor_account(Addr address, AccountId created_as)
