@@ -63,26 +63,19 @@ ALL_SAME(libcZdmuslZa)
 
 // Without memory, call the library's own function, which runs the new handler and throws. The failure is not recorded
 // here: the library calls malloc, which is recorded, and fails again unless the handler has freed memory.
-#define NEW(soname, name)                                                                                              \
-    void *WRAPPED(10031, soname, name)(UWord n)                                                                        \
-    {                                                                                                                  \
-        OrigFn original;                                                                                               \
-        VALGRIND_GET_ORIG_FN(original);                                                                                \
-        UWord address = VALGRIND_DO_CLIENT_REQUEST_EXPR(0, JM_REQ_NEW, n, 0, 0, 0, 0);                                 \
-        if (!address)                                                                                                  \
-            CALL_FN_W_W(address, original, n);                                                                         \
-        return (void *)address;                                                                                        \
-    }
-#define NEW_ALIGNED(soname, name)                                                                                      \
-    void *WRAPPED(10031, soname, name)(UWord n, UWord alignment)                                                       \
+#define WRAP_NEW(soname, name, parameters, alignment, call)                                                            \
+    void *WRAPPED(10031, soname, name) parameters                                                                      \
     {                                                                                                                  \
         OrigFn original;                                                                                               \
         VALGRIND_GET_ORIG_FN(original);                                                                                \
         UWord address = VALGRIND_DO_CLIENT_REQUEST_EXPR(0, JM_REQ_NEW, n, alignment, 0, 0, 0);                         \
         if (!address)                                                                                                  \
-            CALL_FN_W_WW(address, original, n, alignment);                                                             \
+            call;                                                                                                      \
         return (void *)address;                                                                                        \
     }
+#define NEW(soname, name) WRAP_NEW(soname, name, (UWord n), 0, CALL_FN_W_W(address, original, n))
+#define NEW_ALIGNED(soname, name)                                                                                      \
+    WRAP_NEW(soname, name, (UWord n, UWord alignment), alignment, CALL_FN_W_WW(address, original, n, alignment))
 #define ALL_NEW(soname)                                                                                                \
     NEW(soname, _Znwm)                                                                                                 \
     NEW(soname, _Znam)                                                                                                 \
