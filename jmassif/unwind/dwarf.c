@@ -133,17 +133,8 @@ static void execute(StackMachine *m, UInt op)
         m->failed |= !jm_read_word(top, &top);
         push(m, top);
         break;
-    case 0x08: // const1u, const2u, const4u, const8u; below, the signed ones
-    case 0x0a:
-    case 0x0c:
-    case 0x0e:
-        push(m, jm_dwarf_take(r, 1u << (op - 0x08) / 2));
-        break;
-    case 0x09:
-    case 0x0b:
-    case 0x0d:
-    case 0x0f:
-        push(m, take_signed(r, 1u << (op - 0x09) / 2));
+    case 0x08 ... 0x0f: // const1u, const1s, const2u, … const8s
+        push(m, op & 1 ? (Addr)take_signed(r, 1u << (op - 0x08) / 2) : jm_dwarf_take(r, 1u << (op - 0x08) / 2));
         break;
     case 0x10: // constu
         push(m, jm_dwarf_take_uleb(r));
