@@ -72,23 +72,18 @@ static RmObject *find_object(UInt client, UInt handle)
     return jm_map_find(&objects, key_of(client, handle));
 }
 
-static void leave_parent(RmObject *object)
-{
-    if (!object->parent)
-        return;
-    RmObject **link = &object->parent->children;
-    while (*link != object)
-        link = &(*link)->sibling;
-    *link = object->sibling;
-}
-
 static void end_object(ThreadId tid, RmObject *object)
 {
     if (!object)
         return;
     while (object->children)
         end_object(tid, object->children);
-    leave_parent(object);
+    if (object->parent) {
+        RmObject **link = &object->parent->children;
+        while (*link != object)
+            link = &(*link)->sibling;
+        *link = object->sibling;
+    }
     jm_map_remove(&objects, object->key);
     if (object->shared && --object->shared->n_objects == 0) {
         jm_driver_memory_end(tid, object->shared->memory);

@@ -156,21 +156,14 @@ static void add_in_hardware(IRSB *out, IRTemp to, const IRStmt *st, Bool negates
     addStmtToIRSB(out, IRStmt_WrTmp(to, from_bits(out, is_32, bits)));
 }
 
-// Later releases of VEX emit the instruction themselves if the processor has it, and say so; a call in its place would
-// be several times slower.
-static inline Bool is_done_by_vex(const VexArchInfo *host)
-{
-#if defined(VEX_HWCAPS_AMD64_FMA3)
-    return (host->hwcaps & VEX_HWCAPS_AMD64_FMA3) != 0;
-#else
-    return False;
-#endif
-}
-
 IRSB *jm_fma_in_hardware(IRSB *in, const VexArchInfo *host)
 {
-    if (is_done_by_vex(host))
+    // Later releases of VEX emit the instruction themselves if the processor has it, and say so; a call in its place
+    // would be several times slower.
+#if defined(VEX_HWCAPS_AMD64_FMA3)
+    if (host->hwcaps & VEX_HWCAPS_AMD64_FMA3)
         return in;
+#endif
     if (!has_fma(in))
         return in;
     set_by = VG_(calloc)("jm.fma", in->tyenv->types_used, sizeof *set_by);
