@@ -227,15 +227,6 @@ Bool jm_driver_is_mapped(Addr address)
     return own && jm_driver_map_has(own, address);
 }
 
-static void after_close(ThreadId tid, UWord fd, DriverFile *file, Long result)
-{
-    FileStatus found;
-    // The core refuses descriptors beyond its limit without asking the kernel.
-    if (jm_is_error(result) && !jm_driver_fd(fd) && jm_file_status(fd, &found))
-        jm_driver_fd_set(tid, fd, file);
-    jm_driver_file_release(tid, file);
-}
-
 static void fd_duplicated(ThreadId tid, UWord from, UWord to)
 {
     DriverFile *file = jm_driver_fd(from);
@@ -281,10 +272,11 @@ static void end_pending(ThreadId tid, Pending *p, const UWord *args, Long result
 {
     p->is_active = False;
     if (p->number == __NR_close) {
-        after_close(tid, p->fd, p->file, result);
-        return;
-    }
-    if (p->number == __NR_ioctl) {
+        FileStatus found;
+        // The core refuses descriptors beyond its limit without asking the kernel.
+        if (jm_is_error(result) && !jm_driver_fd(p->fd) && jm_file_status(p->fd, &found))
+            jm_driver_fd_set(tid, p->fd, p->file);
+    } else if (p->number == __NR_ioctl) {
         if (!copy_structure(&p->call, p->call.out)) {
             jm_driver_count(ODD_UNREADABLE);
             p->call.n_bytes = 0;

@@ -106,8 +106,9 @@ static inline Client *client_of(const DriverFile *file)
     return file->object;
 }
 
-static void client_leave(ThreadId tid, Client *client)
+void jm_nvmap_ended(ThreadId tid, DriverFile *file)
 {
+    Client *client = client_of(file);
     if (--client->n_files)
         return;
     if (client == process_client)
@@ -138,11 +139,6 @@ static void join_process(void)
         process_client->n_files++;
         file->object = process_client;
     }
-}
-
-void jm_nvmap_ended(ThreadId tid, DriverFile *file)
-{
-    client_leave(tid, client_of(file));
 }
 
 static DriverFile *buffer_of(DriverFile *file, UInt handle)

@@ -326,17 +326,6 @@ typedef struct {
     Array *ranges; // of UnifiedRange
 } Unified;
 
-static Unified *unified_of(DriverFile *file)
-{
-    if (!file->object) {
-        Unified *u = host_alloc_zeroed("jm.driver.uvm", 1, sizeof *u);
-        u->map = jm_driver_map_new();
-        u->ranges = jm_array_new("jm.driver.uvm", sizeof(UnifiedRange));
-        file->object = u;
-    }
-    return file->object;
-}
-
 static void range_ends(ThreadId tid, Unified *u, Word i)
 {
     UnifiedRange range = *(UnifiedRange *)jm_array_at(u->ranges, i);
@@ -392,7 +381,12 @@ void jm_uvm_after(ThreadId tid, DriverCall *call, Long result)
         jm_driver_unknown(call, call->command);
     if (!uvm_has_succeeded(call, has_256))
         return;
-    Unified *u = unified_of(call->file);
+    Unified *u = call->file->object;
+    if (!u) {
+        call->file->object = u = host_alloc_zeroed("jm.driver.uvm", 1, sizeof *u);
+        u->map = jm_driver_map_new();
+        u->ranges = jm_array_new("jm.driver.uvm", sizeof(UnifiedRange));
+    }
     Addr base = jm_driver_in64(call, 0);
     ULong bytes = jm_driver_in64(call, 8);
     UnifiedRange range = {base, bytes, NULL};
