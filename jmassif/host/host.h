@@ -51,7 +51,9 @@ const HChar *host_unseen_loader(void);
 // Report mappings that no hook has seen, such as those of a library that is being loaded.
 void host_update_mappings(void);
 
-// Address above which the host's own memory lies, but for the program's main stack.
+// Address above which the host's own memory lies, but for the program's main stack, which ends at the same address in
+// all processes.
+#define HOST_LONGEST_STACK ((Addr)1 << 30)
 Addr host_own_memory(void);
 
 // Return whether all of the bytes are mapped for the program and it may read (and write) them.

@@ -30,9 +30,6 @@ static UInt n_others;
 static enum { UNKNOWN, ALONE, HAS_OTHERS } relatives;
 static Int own_id, parent_id; // a native recorder also samples from a process beside the program
 
-// The main stack lies above the core's memory, and ends at the same address in all processes.
-#define LONGEST_STACK ((Addr)1 << 30)
-
 static Addr core_start; // start of the host's own memory; 0: not determined yet
 static double share;
 
@@ -44,7 +41,7 @@ static Bool is_programs(const Vma *vma)
     if (host_mapping_at(vma->start, &mapping))
         return mapping.is_programs;
     const Addr end = jm_mappings_main_stack_end();
-    return vma->start < core_start || (vma->start < end && end - vma->start <= LONGEST_STACK);
+    return vma->start < core_start || (vma->start < end && end - vma->start <= HOST_LONGEST_STACK);
 }
 
 static void add_mapping(const Vma *vma)

@@ -75,9 +75,6 @@ const HChar *host_unseen_loader(void)
     return NULL;
 }
 
-// The main stack lies above the core's memory, and ends at the same address in all processes.
-#define LONGEST_STACK ((Addr)1 << 30)
-
 Addr host_own_memory(void)
 {
     static Addr start;
@@ -88,7 +85,7 @@ Addr host_own_memory(void)
     Int n = VG_(am_get_segment_starts)(SkAnonV, starts, sizeof starts / sizeof *starts);
     start = ~(Addr)0;
     for (Int i = 0; i < n; i++)
-        if (tool && starts[i] > tool->end + LONGEST_STACK && starts[i] < start)
+        if (tool && starts[i] > tool->end + HOST_LONGEST_STACK && starts[i] < start)
             start = starts[i];
     return start;
 }
