@@ -269,7 +269,6 @@ void jm_owner_init(const HChar *extra_rules_file)
     begin_rules();
 #define ADD(id, name) jm_assert(add_owner(name) == JM_OWNER_##id);
     JM_OWNERS(ADD)
-#undef ADD
     rank(JM_OWNER_UNKNOWN);
     HChar *builtin = jm_text_copy("jm.owner", jm_owners_rules);
     parse("owners.rules", builtin);

@@ -217,11 +217,6 @@ void jm_options_print_usage(void)
                            "  read the trace with: jmassif report <file>\n");
 }
 
-void jm_options_print_debug_usage(void)
-{
-    host_print(HOST_USAGE, "    (none)\n");
-}
-
 void jm_options_finish(void)
 {
     jm_options.python = !no_python;

@@ -43,11 +43,10 @@ extern Options jm_options;
 // Set the defaults. Call once, before any option is parsed.
 void jm_options_init(void);
 
-// For the host: an option of the command line, and the lists of --help and --help-debug.
+// For the host: an option of the command line, and the list of --help.
 Bool jm_options_process(const HChar *arg);
 Bool jm_options_is_own(const HChar *arg); // without an effect
 void jm_options_print_usage(void);
-void jm_options_print_debug_usage(void);
 
 // Compute derived options.
 void jm_options_finish(void);

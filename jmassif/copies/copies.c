@@ -281,7 +281,7 @@ static AccountId device_account(Addr to)
     return block && jm_kind_side(block->kind) == SIDE_DEVICE ? jm_live_tensor_account(to, block->account) : 0;
 }
 
-// ---- registered memory ---------------------------------------------------------------------------------------
+// ---- registered memory, sums by stack ------------------------------------------------------------------------
 
 typedef struct {
     Addr start, end;
@@ -318,8 +318,6 @@ static AccountId pinned_by(const Pair *p)
     }
     return 0;
 }
-
-// ---- sums by stack -------------------------------------------------------------------------------------------
 
 typedef struct {
     MapNode node; // by the account

@@ -474,7 +474,7 @@ static void unmap_handle(const CudaCall *call)
     jm_device_unmap(call->tid, call->words[0], call->words[1]);
 }
 
-// ---- contexts ------------------------------------------------------------------------------------------------
+// ---- contexts, captures --------------------------------------------------------------------------------------
 
 typedef struct {
     UInt device;
@@ -523,8 +523,6 @@ static void reset_device(const CudaCall *call)
 {
     jm_device_blocks_close_context(call->tid, 0);
 }
-
-// ---- captures ------------------------------------------------------------------------------------------------
 
 static UInt n_captures; // captures under way
 
@@ -579,7 +577,6 @@ static const struct {
 } actions[N_ACTIONS] = {
 #include "cuda/actions.def"
 };
-#undef ACTION
 
 Bool jm_calls_is(const CudaFunction *function, ActionFlags flag)
 {

@@ -103,7 +103,7 @@ static Bool has_failed(const CudaCall *call)
     return (UInt)call->result != 0; // an enumeration: the upper half of the register is undefined
 }
 
-// ---- calls out of memory -------------------------------------------------------------------------------------
+// ---- memory that ran out, or is free -------------------------------------------------------------------------
 
 #define ERROR_OUT_OF_MEMORY 2 // cudaErrorMemoryAllocation, CUDA_ERROR_OUT_OF_MEMORY
 
@@ -129,8 +129,6 @@ static void count_attempt(const CudaCall *call, Bool failed)
     jm_exhaustion_tried(call->tid, jm_calls_requested(call).bytes, failed, jm_calls_is(function, IS_PIECE),
                         jm_calls_is(function, COUNTS_AS_RETRY) && function->kind != KIND_PINNED);
 }
-
-// ---- the device's free memory --------------------------------------------------------------------------------
 
 #define LOOK_EVERY_MS 100
 

@@ -324,7 +324,7 @@ void jm_device_blocks_close_context(ThreadId tid, UWord context)
     }
 }
 
-// ---- mappings ------------------------------------------------------------------------------------------------
+// ---- mappings, reserves, fork --------------------------------------------------------------------------------
 
 void jm_device_map(ThreadId tid, Addr address, ULong bytes, UWord handle)
 {
@@ -356,8 +356,6 @@ void jm_device_block_release_if_unused(ThreadId tid, DeviceBlock *block)
         jm_device_block_close(tid, block);
 }
 
-// ---- reserves ------------------------------------------------------------------------------------------------
-
 void jm_device_tell_reserves(UInt event)
 {
     static const HChar *const names[] = {"pool-used", "pool-reserved", "vmm-created", "vmm-mapped"};
@@ -374,8 +372,6 @@ void jm_device_tell_reserves(UInt event)
         if (bytes[i])
             jm_trace_exhaustion_figure(event, names[i], bytes[i]);
 }
-
-// ---- fork ----------------------------------------------------------------------------------------------------
 
 void jm_device_blocks_after_fork_in_child(void)
 {

@@ -50,8 +50,6 @@ static inline Pending *pending_of(ThreadId tid)
 
 static DriverMap *own; // the process's address space
 
-// ---- which device --------------------------------------------------------------------------------------------
-
 typedef struct {
     const HChar *path; // glob
     FileType type;

@@ -17,8 +17,6 @@
 #include "host/host.h"
 #include "trace/trace.h"
 
-// ---- memory classes ------------------------------------------------------------------------------------------
-
 // Classes of the public headers class/cl*.h.
 typedef struct {
     UInt class;

@@ -20,8 +20,6 @@
 #include <errno.h>
 #include <sys/mman.h>
 
-// ---- selection of failures -----------------------------------------------------------------------------------
-
 #define ALL_OF_A_STACK 4   // failures recorded per stack; then one at each doubling of their number
 #define ALL_TOLD       256 // the same, for the whole run
 #define MOST_JOINED    4   // failed retries joined to a recorded event

@@ -29,8 +29,6 @@ static struct {
     ULong absurd; // announced blocks of an implausible size or address
 } counters;
 
-// ---- block records of large blocks ---------------------------------------------------------------------------
-
 // With more heap block records than this per second the threshold doubles: a program that churns through megabyte
 // buffers must not fill the disk.
 #define MAX_RECORDS_PER_SECOND 2000

@@ -9,8 +9,6 @@
 #include "host/host.h"
 #include "trace/trace.h"
 
-// ---- the figures ---------------------------------------------------------------------------------------------
-
 // Id, name in the trace, and label of a line of /proc/meminfo or /proc/self/status, if it has one there. NvMap's lines
 // are in L4T's kernels only, RssFile is since Linux 4.5. All figures are in bytes.
 #define FIGURES(X)                                                                                                     \
@@ -40,13 +38,11 @@
 
 #define FIGURE_ID(id, name, label) id,
 typedef enum { FIGURES(FIGURE_ID) N_FIGURES } Figure;
-#undef FIGURE_ID
 
 #define FIGURE_ROW(id, name, label) {name, label},
 static const struct {
     const HChar *name, *label;
 } figures[N_FIGURES] = {FIGURES(FIGURE_ROW)};
-#undef FIGURE_ROW
 
 typedef struct {
     Bool is_known[N_FIGURES];

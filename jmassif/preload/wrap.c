@@ -191,8 +191,6 @@ static UWord call_with_struct(OrigFn original, const UWord reg[6], const UWord *
 #error "wrappers are written for x86-64 and AArch64"
 #endif
 
-// ---- the wrappers --------------------------------------------------------------------------------------------
-
 // Expands the arguments before I_WRAP_SONAME_FNNAME_ZU pastes them.
 #define WRAPPER(soname, name) I_WRAP_SONAME_FNNAME_ZU(soname, name)
 
@@ -212,8 +210,6 @@ static UWord call_with_struct(OrigFn original, const UWord reg[6], const UWord *
     }
 #include "preload/cuda_api.def"
 #undef API
-
-// ---- twins ---------------------------------------------------------------------------------------------------
 
 // A twin is a function without a symbol that cuGetProcAddress returns in place of the exported one. Valgrind, which
 // redirects the addresses of symbols, cannot wrap it. The program gets a function of ours instead, which does.

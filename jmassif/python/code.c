@@ -38,8 +38,6 @@ void jm_python_code_start(const PythonLayout *l, Addr type)
     code_objects.head = jm_python_end_of(fields, sizeof fields / sizeof fields[0]);
 }
 
-// ---- str -----------------------------------------------------------------------------------------------------
-
 void jm_python_copy_str(const Str *str, HChar *to, UInt size)
 {
     UInt n = 0;

@@ -262,7 +262,6 @@ static void write_out(const HChar *bytes, SizeT n)
 
 #define INHERITED(name, letter, is_inherited) [letter] = is_inherited,
 static const Bool inherited[256] = {JM_RECORDS(INHERITED)};
-#undef INHERITED
 
 static void copy_out(const HChar *bytes, SizeT n)
 {

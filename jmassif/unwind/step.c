@@ -161,7 +161,7 @@ static Step leave_by_signal(Cursor *c, const Registers *registers, Addr interrup
     return AT_CALLER;
 }
 
-// ---- unwind table --------------------------------------------------------------------------------------------
+// ---- exact: unwind tables, signal frames ---------------------------------------------------------------------
 
 static Evaluation evaluate(Addr expression, const Registers *registers, const Addr *first, Addr *value)
 {
@@ -246,8 +246,6 @@ static Step by_table(Cursor *c)
     return is_further_out(c, to.value[JM_REG_SP]) ? leave_by_call(c, &to, return_address) : AT_OUTERMOST;
 }
 
-// ---- signal frame --------------------------------------------------------------------------------------------
-
 static Step by_signal(Cursor *c)
 {
     if (!is_trampoline(c->ip + c->is_call))
@@ -275,8 +273,6 @@ static Step by_signal(Cursor *c)
     return leave_by_signal(c, &to, at->pc);
 #endif
 }
-
-// ---- the core's tables ---------------------------------------------------------------------------------------
 
 static Step by_core(Cursor *c)
 {

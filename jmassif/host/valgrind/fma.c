@@ -8,8 +8,6 @@
 
 #if defined(VGA_amd64)
 
-// ---- the instructions ----------------------------------------------------------------------------------------
-
 // MXCSR while translated code runs: all exceptions masked, round to nearest (System V ABI, 3.2.3).
 #define MXCSR_DEFAULT        0x1f80
 #define MXCSR_ROUNDING_SHIFT 13
@@ -56,8 +54,6 @@ static const Helper helpers[2][2][2] = {
     {{{"add64", add64}, {"sub64", sub64}}, {{"neg_add64", neg_add64}, {"neg_sub64", neg_sub64}}},
     {{{"add32", add32}, {"sub32", sub32}}, {{"neg_add32", neg_add32}, {"neg_sub32", neg_sub32}}},
 };
-
-// ---- finding them --------------------------------------------------------------------------------------------
 
 static Bool is_fma(const IRStmt *st)
 {
@@ -114,8 +110,6 @@ static const IRStmt *negated_fma(const IRStmt *st)
     const IRStmt *fma = is_negation(st) ? setter(st->Ist.WrTmp.data->Iex.Unop.arg) : NULL;
     return fma && is_fma(fma) ? fma : NULL;
 }
-
-// ---- replacing them ------------------------------------------------------------------------------------------
 
 static IRExpr *assign(IRSB *out, IRType type, IRExpr *value)
 {

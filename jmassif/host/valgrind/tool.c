@@ -56,7 +56,7 @@ static void after_fork_in_child(ThreadId tid)
     event_after_fork_in_child(tid);
 }
 
-// ---- system calls --------------------------------------------------------------------------------------------
+// ---- system calls, requests, translation ---------------------------------------------------------------------
 
 static void before_syscall(ThreadId tid, UInt number, UWord *args, UInt n_args)
 {
@@ -75,8 +75,6 @@ static void on_client_code(ThreadId tid, ULong blocks_dispatched)
 {
     event_tick(blocks_dispatched);
 }
-
-// ---- requests ------------------------------------------------------------------------------------------------
 
 Bool jm_tool_request(ThreadId tid, UWord *args, UWord *result)
 {
@@ -116,8 +114,6 @@ Bool jm_tool_request(ThreadId tid, UWord *args, UWord *result)
     }
 }
 
-// ---- translation ---------------------------------------------------------------------------------------------
-
 static Bool has_fma;
 
 static IRSB *instrument(VgCallbackClosure *closure, IRSB *in, const VexGuestLayout *layout,
@@ -141,6 +137,11 @@ static Bool process_option(const HChar *arg)
 {
     // The core asks again while the program runs (vgdb v.clo).
     return !has_started && (jm_options_process(arg) || VG_(replacement_malloc_process_cmd_line_option)(arg));
+}
+
+static void print_debug_usage(void)
+{
+    VG_(printf)("    (none)\n");
 }
 
 // At the program's end the core lets libraries free their internal memory, which keeps it out of lists of leaks. The C
@@ -226,7 +227,7 @@ static void pre_clo_init(void)
 
     VG_(basic_tool_funcs)(post_clo_init, instrument, fini);
     jm_options_init();
-    VG_(needs_command_line_options)(process_option, jm_options_print_usage, jm_options_print_debug_usage);
+    VG_(needs_command_line_options)(process_option, jm_options_print_usage, print_debug_usage);
     VG_(needs_client_requests)(jm_tool_request);
     VG_(needs_syscall_wrapper)(before_syscall, after_syscall);
     VG_(needs_print_stats)(jm_code_file_stats);
