@@ -159,7 +159,7 @@ void event_after_fork_in_child(ThreadId tid)
     n_threads = 1;
     jm_per_thread_after_fork_in_child(tid);
     if (jm_options.threads)
-        jm_thread_after_fork_in_child(tid);
+        jm_thread_begins(tid);
     jm_exhaustion_after_fork_in_child();
     jm_trace_after_fork_in_child();
     jm_snapshot_after_fork_in_child();

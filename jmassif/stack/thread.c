@@ -100,9 +100,3 @@ void jm_thread_leaves(ThreadId tid)
 {
     write_name(thread_of(tid));
 }
-
-// The forking thread continues as the child's only one, with its name and number but a new kernel id.
-void jm_thread_after_fork_in_child(ThreadId tid)
-{
-    jm_thread_begins(tid);
-}

@@ -13,9 +13,8 @@ FrameId jm_thread_frame(ThreadId tid);
 
 // Events of threads. Calls are optional without --threads=yes.
 void jm_thread_is_created(ThreadId tid); // called in the creating thread
-void jm_thread_begins(ThreadId tid);     // called in the new thread
+void jm_thread_begins(ThreadId tid);     // called in the new thread, or by the one that goes on in a forked child
 void jm_thread_leaves(ThreadId tid);     // optional: the kernel may not know it at its end
-void jm_thread_after_fork_in_child(ThreadId tid);
 
 // Record names that changed. Call it before a snapshot.
 void jm_thread_hear_names(Bool sees_pages);
