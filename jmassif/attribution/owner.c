@@ -94,17 +94,12 @@ static void rank(OwnerId owner)
     owners[owner].is_ranked = True;
 }
 
-static const HChar *keep_word(const HChar *word)
-{
-    return jm_text_copy("jm.owner", word);
-}
-
 // Finds or adds an owner that a rule names. JM_OWNER_NONE if there are too many.
 static OwnerId intern_owner(const HChar *name)
 {
     OwnerId owner = find_owner(name);
     if (!owner && n_owners + 1 < MAX_OWNERS)
-        owner = add_owner(keep_word(name));
+        owner = add_owner(jm_text_copy("jm.owner", name));
     if (owner)
         rank(owner);
     return owner;
@@ -127,8 +122,8 @@ static Bool is_name(const HChar *s)
 static const HChar *add(RuleList list, const HChar *objects, const HChar *functions, Rule rule)
 {
     rule.is_python = strncmp(objects, "py:", 3) == 0;
-    rule.objects = keep_word(objects + (rule.is_python ? 3 : 0));
-    rule.functions = keep_word(functions);
+    rule.objects = jm_text_copy("jm.owner", objects + (rule.is_python ? 3 : 0));
+    rule.functions = jm_text_copy("jm.owner", functions);
     jm_array_add(rules[list], &rule);
     return NULL;
 }
@@ -148,7 +143,8 @@ static const HChar *add_role_rule(HChar **words, UInt n)
         return "a role's name is made of letters, digits, - and _, 64 at most";
     if (jm_array_n(rules[ROLE_RULES]) >= MAX_ROLE_RULES)
         return "too many role rules; 250 are the most";
-    return add(ROLE_RULES, words[2], words[3], (Rule){.role = keep_word(words[1]), .is_survivors = n == 5});
+    return add(ROLE_RULES, words[2], words[3],
+               (Rule){.role = jm_text_copy("jm.owner", words[1]), .is_survivors = n == 5});
 }
 
 // group GROUP OWNER...

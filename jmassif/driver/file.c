@@ -62,20 +62,15 @@ DriverFile *jm_driver_fd(UWord fd)
     return d ? d->file : NULL;
 }
 
-// Identifies a buffer behind another descriptor. Kernels before 5.3 give all buffers one inode.
-static void remember_inode(UWord fd, DriverFile *file)
-{
-    FileStatus found;
-    if (file->type != FILE_BUFFER || file->inode || !jm_file_status(fd, &found))
-        return;
-    file->device = found.dev;
-    file->inode = found.ino;
-}
-
 void jm_driver_fd_set(ThreadId tid, UWord fd, DriverFile *file)
 {
     jm_driver_file_hold(file);
-    remember_inode(fd, file);
+    FileStatus found;
+    // To identify the buffer behind another descriptor. Kernels before 5.3 give all buffers one inode.
+    if (file->type == FILE_BUFFER && !file->inode && jm_file_status(fd, &found)) {
+        file->device = found.dev;
+        file->inode = found.ino;
+    }
     DriverFile *before = jm_driver_fd_take(fd);
     if (before)
         jm_driver_file_release(tid, before);

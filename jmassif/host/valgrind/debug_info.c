@@ -21,19 +21,16 @@ void jm_debug_info_keep_little(void)
         VG_(clo_read_inline_info) = False;
 }
 
-static Bool is_c_library(const DebugInfo *object)
-{
-    const HChar *path = VG_(DebugInfo_get_filename)(object);
-    return path && jm_text_fits_any("libc.so*|libc-2.*|libm.so*|libm-2.*|ld-linux*|ld-2.*", VG_(basename)(path));
-}
-
 static Bool is_default; // the user has chosen nothing
 
 void jm_debug_info_reading(const DebugInfo *object)
 {
+    static const HChar c_library[] = "libc.so*|libc-2.*|libm.so*|libm-2.*|ld-linux*|ld-2.*";
+    const HChar *path = VG_(DebugInfo_get_filename)(object);
+    const Bool is_skipped = path && jm_text_fits_any(c_library, VG_(basename)(path));
     is_default |= VG_(clo_read_inline_info) == YES_BY_DEFAULT;
     if (is_default)
-        VG_(clo_read_inline_info) = is_c_library(object) ? False : YES_BY_DEFAULT;
+        VG_(clo_read_inline_info) = is_skipped ? False : YES_BY_DEFAULT;
 }
 
 void jm_debug_info_after_map(void)
