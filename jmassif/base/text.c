@@ -266,8 +266,6 @@ Bool jm_text_labelled_bytes(const HChar *line, const HChar *label, ULong *bytes)
             return False;
     if (*line++ != ':')
         return False;
-    while (*line == ' ' || *line == '\t')
-        line++;
     *bytes = jm_text_number(line, NULL) * 1024;
     return True;
 }

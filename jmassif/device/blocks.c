@@ -317,9 +317,8 @@ void jm_device_blocks_close_context(ThreadId tid, UWord context)
     for (Space space = 0; space < N_SPACES; space++) {
         for (DeviceBlock *b = jm_map_next(&tables[space], NULL), *next; b; b = next) {
             next = jm_map_next(&tables[space], b);
-            if (b->context != context || b->kind == KIND_POOL || space == SPACE_VMM)
-                continue;
-            jm_device_block_close(tid, b);
+            if (b->context == context && b->kind != KIND_POOL && space != SPACE_VMM)
+                jm_device_block_close(tid, b);
         }
     }
 }

@@ -34,7 +34,6 @@ typedef struct {
 #define JM_N_PRELOADS 2
 extern Preload jm_preloads[JM_N_PRELOADS];
 
-// True if the file's name is that of a preload library.
 Bool jm_symbol_is_preload_library(const HChar *path);
 
 // True if the address is in a preload library. It is inline because deep stacks check most of their frames.
@@ -46,7 +45,6 @@ static inline Bool jm_symbol_is_preload(Addr ip)
     return is_inside;
 }
 
-// The frame of a Python function at a line.
 FrameId jm_symbol_python_frame(const HChar *function, const HChar *file, UInt line);
 
 // The frame of a mapped file. Its function is "mapped" for an object file, "mapped-data" for others.

@@ -21,7 +21,6 @@ void jm_tensor_taken_back(ThreadId tid, Addr address);
 // A report of a custom allocator in the program (jmassif.h). A device block with such a part becomes a segment.
 void jm_tensor_handed_out_by_program(ThreadId tid, Addr address, ULong bytes);
 
-// Handles a segment that ends under its tensors.
 void jm_tensor_segment_ended(struct DeviceBlock *segment);
 
 void jm_tensor_write_counters(void);
