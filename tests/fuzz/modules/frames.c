@@ -25,16 +25,21 @@ enum {
 };
 
 static unsigned char *memory;
+// Two functions of 64 bytes; the first jumps into the second.
+static const unsigned char evaluator_code[128] = {[8] = 0x0f, [9] = 0x84, [10] = 66};
 
 Addr jm_find_dynamic_symbol(Addr inside, const HChar *name)
 {
-    return !strcmp(name, "_PyRuntime") ? (Addr)memory : 0;
+    return !strcmp(name, "_PyRuntime") ? (Addr)memory : strstr(name, "EvalFrame") ? (Addr)evaluator_code : 0;
 }
-const Location *jm_symbol_locate(Addr ip)
+Addr jm_find_unwind_entry(Addr ip, UnwindAddress which)
 {
-    static Location location;
-    location.is_evaluator = ip & 1;
-    return &location;
+    return ip - (ip - (Addr)evaluator_code) % 64;
+}
+Bool jm_unwind_row(Addr ip, UnwindRow *row)
+{
+    *row = (UnwindRow){.cfa_offset = 64};
+    return True;
 }
 FrameId jm_symbol_python_frame(const HChar *function, const HChar *file, UInt line)
 {
@@ -195,6 +200,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n)
     publish(&of_release);
     damage(&of_release, bytes, n);
     memset(&python, 0, sizeof python);
+    release(1, JM_OF_THREAD(&last_chains, LastChain, 1), 0);
+    jm_per_thread_forget(&last_chains);
     python.layout = *l;
     python.runtime = (Addr)memory;
     if (l->version < 0x30d || jm_python_apply_debug_offsets(&python.layout, (Addr)memory)) {
@@ -205,8 +212,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n)
         for (UInt i = 0; i < 41; i++)
             sps[i] = (Addr)memory + FRAME + i * 256;
         for (UInt i = 0; i < 40; i++)
-            ips[i] = 1000 + i;
-        jm_python_interleave(1, ips, sps, 40, bytes[0] / 10 % 2, keys, JM_MAX_FRAMES);
+            ips[i] = (Addr)evaluator_code + i * 5;
+        for (UInt i = 0; i < 3; i++) { // the last two times with what is known of the one before
+            UInt n_same = i ? bytes[n - 1] % 41 : 0;
+            jm_python_interleave(1, ips, sps, 40, bytes[0] / 10 % 2, keys, JM_MAX_FRAMES, &n_same);
+            damage(&of_release, bytes, i ? 0 : n / 2);
+        }
     }
     shim_forget();
     return 0;
