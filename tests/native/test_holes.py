@@ -41,9 +41,9 @@ int main(void)
 """
 
 
-def told(variables: Dict[str, str]) -> Tuple[str, int, int]:
+def told(variables: Dict[str, str], source: str = SOURCE) -> Tuple[str, int, int]:
     """The findings; what the ladder says is free inside malloc; the most that the kernel has seen resident."""
-    recording = record([compile_c(SOURCE, "-fno-builtin")], ["--pages=yes"], env=variables, status=0, host="native")
+    recording = record([compile_c(source, "-fno-builtin")], ["--pages=yes"], env=variables, status=0, host="native")
     profile, names = recording.profile, Names(recording.profile)
     moment = moment_of(profile, names, "")
     unused = [rung.bytes for rung in ladders(profile, moment)[0].rungs if rung.key == "unused"]
@@ -74,3 +74,21 @@ def test_a_setting_that_is_made_another_way_is_not_advised_again() -> None:
     ):
         text, unused, _ = told({variable: value})
         assert unused > 100 * MIB and "THRESHOLD" not in text, variable
+
+
+def test_no_threshold_is_advised_for_holes_of_small_blocks() -> None:
+    source = (
+        SOURCE[: SOURCE.index("    char line")]
+        + """
+    char line[200];
+    static char *small[200000];
+    for (int i = 0; i < 200000; i++)
+        memset(small[i] = malloc(1000), 1, 1000);
+    for (int i = 0; i < 200000; i++)
+        if (i % 50)
+            free(small[i]);
+"""
+        + SOURCE[SOURCE.index("    memset(malloc(50") :].replace("50 << 20", "210 << 20")
+    )
+    text, unused, _ = told({}, source)
+    assert unused > 150 * MIB and "THRESHOLD" not in text

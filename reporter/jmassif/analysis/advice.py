@@ -77,6 +77,7 @@ def _emptied_before(run: Profile, names: Names, position: int, layout: Layout) -
 
 # ---- memory that is free inside malloc -----------------------------------------------------------
 
+_LARGE = 128 << 10  # glibc's first threshold for a mapping of its own
 _GLIBC = re.compile(r"/libc(\.so\.6|-2\.\d+\.so)$")
 _OTHER_MALLOC = re.compile(r"/lib(jemalloc|tcmalloc|mimalloc)[^/]*$")
 # Each of them fixes the thresholds, of which glibc else raises both with each larger block from mmap that is freed, up to 32 and
@@ -98,9 +99,24 @@ def _raises_thresholds(run: Profile) -> bool:
     )
 
 
+def _large_freed(run: Profile) -> int:
+    """Bytes of blocks that would have been mappings of their own, and went."""
+    frees, freed, blocks = set(run.frees), 0, run.blocks
+    live: Dict[int, int] = {}
+    for number, (address, n_bytes, account) in enumerate(zip(blocks.address, blocks.size, blocks.account)):
+        if number in frees:
+            freed += live.pop(address, 0)
+        elif n_bytes >= _LARGE and run.accounts.kind(account) == "heap":
+            live[address] = n_bytes
+    return freed
+
+
 def _trim_heap(run: Profile, at: Moment, whole: int) -> List[Hint]:
+    """Small blocks leave holes as well, which no threshold closes."""
     made = balance_at(run, at)
     if made is None or not _is_worth(made.allocators, whole) or not _raises_thresholds(run):
+        return []
+    if _large_freed(run) < made.allocators:
         return []
     return [Hint("trim-heap", made.allocators, variable="MALLOC_TRIM_THRESHOLD_", value="131072", is_trial=True)]
 
