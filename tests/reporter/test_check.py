@@ -99,6 +99,13 @@ def test_a_name_is_a_figure_of_the_run(profile: Profile, name: str) -> None:
     assert Meter(profile).value(name).number == VALUES[name]
 
 
+def test_an_allocation_that_the_heap_refuses_is_a_failure(tmp_path: Path) -> None:
+    recorded = Trace(time_unit="ms", memory="unified")
+    recorded.snapshot(1, "exit", {recorded.account("heap", "app", ["main (a.c:1)"]): (10, 1)})
+    recorded.lines += ["k heap-allocation-failed 2", "Z 3 exit 1"]
+    assert check("--max=failures=1", recorded.save(tmp_path)).out.startswith("OVER  failures  2, ")
+
+
 def test_a_mark_is_a_moment(tmp_path: Path) -> None:
     recorded = Trace(time_unit="ms", memory="unified")
     account = recorded.account("heap", "app", ["main (a.c:1)"])

@@ -127,7 +127,8 @@ def _is_growth(name: str) -> bool:
 
 def _counts(run: Profile, _names: Names) -> Dict[str, int]:
     """Of the whole run, by name."""
-    found = {**dict.fromkeys(COUNTERS, 0), **run.counters, "failures": sum(run.failures.values())}
+    found = {**dict.fromkeys(COUNTERS, 0), **run.counters}
+    found["failures"] = sum(run.failures.values()) + found["heap-allocation-failed"]
     for (api, _), n in run.failures.items():
         found[_FAILURES + api] = found.get(_FAILURES + api, 0) + n
     lifetime = run.lifetime()
