@@ -217,6 +217,12 @@ def test_what_imports_hold_is_a_finding_with_its_line() -> None:
     assert [each.key for each in findings(of(trace))] == ["nothing"]
 
 
+def test_a_wrapper_says_how_what_it_executes_is_recorded() -> None:
+    trace = Trace()
+    trace.snapshot(1, "exec", {trace.account("heap", "app", ["main (a.c:1)"]): (20, 1)})
+    assert "--trace-children=yes" in findings(of(trace))[0].text
+
+
 # ---- actions -------------------------------------------------------------------------------------
 
 

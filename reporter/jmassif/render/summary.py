@@ -460,6 +460,8 @@ def _has_failed(profile: Profile) -> bool:
 def _nothing(report: Report, is_all: bool) -> str:
     """Problems that a run is proven not to have, up to its end; first how it ended, if not well."""
     outcome, growth, pool = report.outcome, report.growth, report.pool
+    if outcome.end == "exec":
+        return "The program that it became is recorded with --trace-children=yes only, as a trace of its own."
     if outcome.end not in ("exit", "signal", "unknown") or outcome.is_fatal or growth is None or growth.lines:
         return ""
     if any(remark.severity != NOTE for remark in remarks(report)):
