@@ -76,19 +76,29 @@ def test_a_setting_that_is_made_another_way_is_not_advised_again() -> None:
         assert unused > 100 * MIB and "THRESHOLD" not in text, variable
 
 
-def test_no_threshold_is_advised_for_holes_of_small_blocks() -> None:
-    source = (
-        SOURCE[: SOURCE.index("    char line")]
-        + """
+def small_blocks(mib: int) -> str:
+    """A program that keeps one in 50 of 200 MB of small blocks, and then a large one."""
+    begin, end = SOURCE[: SOURCE.index("    char line")], SOURCE[SOURCE.index("    memset(malloc(50") :]
+    return f"""{begin}
     char line[200];
     static char *small[200000];
     for (int i = 0; i < 200000; i++)
         memset(small[i] = malloc(1000), 1, 1000);
+    usleep(300000);
     for (int i = 0; i < 200000; i++)
         if (i % 50)
             free(small[i]);
-"""
-        + SOURCE[SOURCE.index("    memset(malloc(50") :].replace("50 << 20", "210 << 20")
-    )
-    text, unused, _ = told({}, source)
+{end.replace("50 << 20", f"{mib} << 20")}"""
+
+
+def test_no_threshold_is_advised_for_holes_of_small_blocks() -> None:
+    text, unused, _ = told({}, small_blocks(210))
     assert unused > 150 * MIB and "THRESHOLD" not in text
+
+
+def test_resident_memory_that_is_highest_after_the_peak_of_blocks_is_named() -> None:
+    text, _, highest = told({}, small_blocks(100))
+    found = re.search(
+        r"Resident memory is highest at .*: (\d+) MiB, 1[6-9]\d MiB of it free inside malloc\. malloc_trim", text
+    )
+    assert found and abs(int(found.group(1)) - highest // MIB) <= 3

@@ -10,7 +10,7 @@ from bisect import bisect_left
 from typing import Dict, List, NamedTuple, Optional
 
 from jmassif.analysis.aggregate import Ledger
-from jmassif.analysis.balance import balance_at
+from jmassif.analysis.balance import balance_at, memory_balance, sampled
 from jmassif.analysis.device_memory import Layout, layout_at, layouts
 from jmassif.analysis.moments import Moment, main_peak
 from jmassif.analysis.oom import Hint, expand_segments, lazy_loading_is_off, line_of, position_of, whole_pages
@@ -119,6 +119,27 @@ def _trim_heap(run: Profile, at: Moment, whole: int) -> List[Hint]:
     if _large_freed(run) < made.allocators:
         return []
     return [Hint("trim-heap", made.allocators, variable="MALLOC_TRIM_THRESHOLD_", value="131072", is_trial=True)]
+
+
+class ResidentLater(NamedTuple):
+    """Resident memory was largest at another time than the ledger: what was freed can stay in malloc's heaps."""
+
+    time: int
+    bytes: int
+    unused: int  # free inside malloc, at the sample of pages nearest to that time
+
+
+def resident_later(run: Profile, shown: int) -> Optional[ResidentLater]:
+    """None if it was never much more than `shown`."""
+    times, values = run.system.get("process-resident", ((), ()))
+    most = max(values, default=0)
+    made = sampled(run)
+    # Below Valgrind much of it is Valgrind's.
+    if not made or recorder(run) != "native" or not _is_worth(most - shown, shown):
+        return None
+    time = times[list(values).index(most)]
+    near = min(made, key=lambda index: abs(run.snapshots[index].time - time))
+    return ResidentLater(time, most, memory_balance(run, near).allocators)
 
 
 # ---- all actions -------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ unit of `run.time_unit`. Labels are safe to show.
 
 from typing import Callable, Dict, Generic, Iterator, List, NamedTuple, Optional, Tuple, TypeVar
 
-from jmassif.analysis.advice import CacheCause, cause_of_cache, hints_at
+from jmassif.analysis.advice import CacheCause, ResidentLater, cause_of_cache, hints_at, resident_later
 from jmassif.analysis.aggregate import Ledger, Usage, UsageRow, ledger, roles
 from jmassif.analysis.balance import (
     DeviceBalance,
@@ -254,6 +254,13 @@ class Report(Numbers):
     def cache_cause(self) -> Optional[CacheCause]:
         """Of the allocator's cache, where a hint is about it."""
         return cause_of_cache(self.profile, self.names, self.at)
+
+    @once
+    def resident_later(self) -> Optional[ResidentLater]:
+        """Of a report on the peak of a program without a device."""
+        top = self.ladders[0].rungs[0] if self.ladders else None
+        is_of_peak = top is not None and top.key == "htop" and self.moment.is_peak
+        return resident_later(self.profile, top.bytes) if top and is_of_peak else None
 
     @once
     def balances(self) -> List[MemoryBalance]:

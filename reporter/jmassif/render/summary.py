@@ -176,7 +176,7 @@ def filtered(report: Report) -> str:
 
 class Finding(NamedTuple):
     # Its subject: the action of a hint, "growth", "held-twice", "loading", "holds-most", "imports", "not-freed", "copied",
-    # "arenas", "inherited", "nothing".
+    # "resident", "arenas", "inherited", "nothing".
     key: str
     bytes: int  # that acting on it returns; 0: it has no action
     text: str
@@ -542,6 +542,17 @@ def findings(report: Report) -> List[Finding]:
     copied = sum(n_bytes for _, n_bytes in report.copied_files)
     if report.failure is None and copied and copied >= _LEAST_COPIED * report.wholes[0].bytes:
         found.append(Finding("copied", copied, _copied_text(report.copied_files)))
+    later = report.resident_later
+    if report.failure is None and later is not None:
+        at = moment(later.time, report.run.time_unit)
+        held = (
+            f"{size(later.unused)} of it free inside malloc"
+            if later.unused
+            else "more than at this peak of what is allocated"
+        )
+        text = f"Resident memory is highest at {at}: {size(later.bytes)}, {held}."
+        to_do = "malloc_trim(0), after it was freed, can return it." if later.unused else ""
+        found.append(Finding("resident", later.unused, f"{text} {to_do}".rstrip(), to_do))
     arenas = _arenas(report)
     if report.failure is None and arenas and arenas >= _LEAST_ARENAS * report.wholes[0].bytes:
         text = f"{size(arenas)} are arenas of small Python objects, and count for the line that needed an arena, not for those"
