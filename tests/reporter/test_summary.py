@@ -95,6 +95,17 @@ def test_out_of_memory_names_the_line_the_size_and_what_was_missing() -> None:
     assert report.ladders[0].time == 2 and report.ledger.total.bytes == 3900 * MIB
 
 
+def test_a_leak_that_ends_in_a_failure_comes_before_what_helps_once() -> None:
+    trace = Trace(time_unit="ms")
+    kept = trace.account("heap", "data", ["malloc (libc.so.6)", "py load (/a/train.py:3)"])
+    for step in range(1, 31):
+        trace.snapshot(100 * step, "time", {kept: (step * MIB, step, 0, step)})
+    trace.exhaustion(3001, kept, MIB)
+    trace.snapshot(3002, "end", {})
+    report = of(ended(trace, "exit 1", 3003))
+    assert report.failure and findings(report)[0].text.startswith("Leak: train.py:3 (load) keeps what it allocates")
+
+
 def test_a_failure_has_one_time() -> None:
     """Its snapshot comes a little later; only the peak is of another moment, and has a command."""
     run = Run().segment(0x1000_0000, 3900 * MIB, [(0, 3900 * MIB)])

@@ -489,6 +489,7 @@ def _nothing(report: Report, is_all: bool) -> str:
 _BY_OBJECT = "Run it with PYTHONMALLOC=malloc to count each object for its own line; that is slower."
 _FREE_THREADED = "A free-threaded Python keeps objects of all sizes in arenas; a build with the GIL has lines for them."
 _LEAST_ARENAS = 0.25  # of the peak
+_LEAST_OF_FAILURE = 0.1  # of the peak
 _FREE_IT = "Free it, or drop what refers to it, once it is no longer used."
 
 
@@ -516,7 +517,9 @@ def findings(report: Report) -> List[Finding]:
             text = f"Besides the {size(report.wholes[0].bytes)}, {size(hint.bytes)} is resident but free inside malloc. {to_do}"
         found.append(Finding(hint.action, hint.bytes, text, to_do))
     grown, imports = report.growth, _imports(report)
-    if report.failure is None and grown and grown.lines:
+    # Of a run that ran out of memory a line may be the cause.
+    least = _LEAST_OF_FAILURE * report.peak.bytes if report.failure else 0
+    if grown and grown.lines and grown.grown >= least:
         kept = f" {keeper_text(report.leaks.keepers[0])}" if report.leaks and report.leaks.keepers else ""
         text = growth_text(grown, report.run.time_unit, report.peak.bytes) + kept
         if is_small(grown, report.peak.bytes):
