@@ -358,6 +358,34 @@ def test_the_batch_explains_page_locked_memory_but_no_sampled_pages() -> None:
     assert need.rest == (200 + 32 * 10) * MIB
 
 
+def on_the_cpu(batch: int) -> Trace:
+    """Activations that are gone when the program holds most, 300 MiB of other memory."""
+    trace = Trace(time_unit="ms", command=f"train.py {batch}", memory="unified", pytorch="1.13")
+    trace.group("yours", "tensor", "app")
+    layer = trace.account("heap", "tensor", ["py main (/app/train.py:4)"])
+    other = trace.account("heap", "app", ["py main (/app/train.py:9)"])
+    trace.snapshot(0, "start")
+    for step in range(4):
+        trace.block(2 + 4 * step, 1 << 40, batch * 4 * MIB, layer)
+        trace.block_end(4 + 4 * step, 1 << 40, layer)
+    trace.totals(20, 300 * MIB, 0)
+    trace.snapshot(
+        20,
+        "exit",
+        {layer: (0, 0, 16 * batch * MIB, 4), other: (300 * MIB, 9)},
+        {which: (20, {}) for which in ("total", "host")},
+    )
+    for figure, n_bytes in (("mem-total", 4 << 30), ("mem-available", 3 << 30)):
+        trace.lines.append(f"y 0 {figure} {n_bytes}")
+    trace.lines.append("Z 21 exit 0")
+    return trace
+
+
+def test_what_is_held_when_no_tensor_is_does_not_grow_with_the_batch() -> None:
+    (need,) = fit_batches([on_the_cpu(batch).load() for batch in (2, 4)], [2, 4], [64]).needs
+    assert (need.rest, need.allocated) == (300 * MIB, 256 * MIB)
+
+
 def test_start_up_is_that_of_another_trace() -> None:
     base = [training(2).load(), training(4).load()]
     other = training(4, start_up=300 * MIB)

@@ -115,9 +115,10 @@ def fit_batches(
         found = by_roles(run, batches[0])
     settings, costs = settings_of(run), startup_costs(run, startup_of, space) if startup_of or is_dry else []
     room = room_of(startup_of, board, False) if is_dry and startup_of else room_of(run, board, is_dry)
-    rests = [rest_of(each, reserved, space) for each, reserved in zip(runs, found[0].reserved)]
+    is_host = found[0].steps.is_host
+    rests = [rest_of(each, reserved, space, is_host) for each, reserved in zip(runs, found[0].reserved)]
     pages = [pages_of(each, space) for each in runs]
-    unused = [unused_of(each) if space == "host" else 0 for each in runs]
+    unused = [unused_of(each) if is_host else 0 for each in runs]
     replaced = sum(row.replaced - row.recorded for row in costs)
 
     def straight(figures: List[int], batch: int, fixed: Sequence[int] = (0,)) -> int:

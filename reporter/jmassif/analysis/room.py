@@ -13,9 +13,30 @@ def space_of(run: Profile, is_dry: bool = False) -> str:
     return "total" if is_dry or not run.is_discrete else "device" if any(run.timeline.device) else "host"
 
 
-def rest_of(run: Profile, reserved: int, space: str) -> int:
-    """Memory of the program at its peak, without the allocator's."""
-    return max(0, run.peaks[space].bytes - reserved) if space in run.peaks else 0
+def _large_at_peak(run: Profile, space: str) -> int:
+    """The most that large blocks of the heap held in the millisecond of the peak."""
+    live, held, most, peak = {}, 0, 0, run.peaks[space].time  # type: Dict[int, int], int, int, int
+    for time, address, n_bytes, account in zip(
+        run.blocks.time, run.blocks.address, run.blocks.size, run.blocks.account
+    ):
+        if time > peak:
+            break
+        if n_bytes and run.accounts.kind(account) == "heap":
+            live[address] = n_bytes
+            held += n_bytes
+        elif not n_bytes:
+            held -= live.pop(address, 0)
+        most = held if time < peak else max(most, held)
+    return most
+
+
+def rest_of(run: Profile, reserved: int, space: str, is_host: bool = False) -> int:
+    """Memory of the program at its peak, without the allocator's. `is_host`: without the heap's large blocks, which may have had a
+    peak of their own before.
+    """
+    if space not in run.peaks:
+        return 0
+    return max(0, run.peaks[space].bytes - (_large_at_peak(run, space) if is_host else reserved))
 
 
 def pages_of(run: Profile, space: str) -> int:

@@ -81,8 +81,10 @@ def _sentence(fit: Fit, need: Need, subject: str) -> str:
         end = f"and may fit in the {size(available)} {had}"
     else:
         end = f"and fits in the {size(available)} {had}" if fits else f"and misses by {size(need.program - available)}"
-    about = f" ({size(need.least)} to {size(need.most)})" if need.is_about else ""
-    return f"{subject} needs {'about ' if about else ''}{size(need.program)}{about} {end}"
+    needed, span = size(need.program), f"{size(need.least)} to {size(need.most)}"
+    if need.is_about:  # with all that is free inside malloc it is no better guess than without
+        needed = span if need.program == need.most else f"about {needed} ({span})"
+    return f"{subject} needs {needed} {end}"
 
 
 def _where(run: Profile, name: str) -> str:
