@@ -44,6 +44,15 @@ const OwnRegion *jm_own_regions(UInt *n)
     return regions;
 }
 
+extern UChar __bss_start[] __attribute__((visibility("hidden"))), _end[] __attribute__((visibility("hidden")));
+
+// The kernel's list has the library's own zero-initialised data without its file, and in parts.
+static void add_own_data(void)
+{
+    regions[n_regions++] =
+        (OwnRegion){JM_ROUND_UP((Addr)__bss_start, HOST_PAGE_BYTES), JM_ROUND_UP((Addr)_end, HOST_PAGE_BYTES)};
+}
+
 static void unmap(Addr start, Addr end)
 {
     if (start < end)
@@ -54,14 +63,17 @@ static void unmap(Addr start, Addr end)
 // in the first part of the first region, all that a small program needs, they would cost more than they gain.
 static void *take_region(SizeT bytes)
 {
+    const Bool is_first = !n_regions;
     const SizeT more = bytes < HUGE_PAGE ? 0 : HUGE_PAGE;
+    if (is_first)
+        add_own_data();
     Long start =
         jm_kernel_mmap(0, bytes + more, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (jm_is_error(start) || n_regions == sizeof regions / sizeof *regions)
         host_fail("memory for the recorder", __FILE__, __LINE__, __func__);
     if (more) {
         const Addr end = start + bytes + more;
-        const Addr aligned = JM_ROUND_UP((Addr)start, HUGE_PAGE), first = n_regions ? 0 : HUGE_PAGE;
+        const Addr aligned = JM_ROUND_UP((Addr)start, HUGE_PAGE), first = is_first ? HUGE_PAGE : 0;
         unmap(start, aligned);
         unmap(aligned + bytes, end);
         jm_kernel_call(__NR_madvise, aligned + first, bytes - first, MADV_HUGEPAGE, 0, 0);
