@@ -131,6 +131,20 @@ def test_what_lies_between_two_snapshots_is_no_pause() -> None:
     assert found(trace) == ["b.py:7 (<module>)"]
 
 
+def test_a_temporary_that_is_live_at_the_end_is_no_growth_of_a_full_cache() -> None:
+    trace = Trace(time_unit="ms")
+    kept, passing = (
+        trace.account("heap", "data", [place, SCRIPT.format(7)]) for place in ("cast (np.so)", "fft (np.so)")
+    )
+    for n in range(28):
+        is_live = n >= 25 or (n < 22 and n % 4 == 0)
+        trace.snapshot(
+            10 * n, "time", {kept: (min(n, 21) * MIB, min(n, 21), 0, n), passing: (4 * MIB * is_live, 1, 0, n)}
+        )
+    trace.snapshot(281, "exit", {passing: (0, 0, 0, 28)})
+    assert found(trace) == []
+
+
 def test_imports_are_no_leak_however_slowly_they_grow() -> None:
     trace = run(_1=[1] * 10)
     assert found(trace) == [] and grown(trace).unknown == ""

@@ -433,6 +433,23 @@ def _grow_alone(profile: Profile, names: Names, lines: Iterable[Leak], end: int)
     return grown <= profile.python_frames and grown <= active <= {0, *grown}
 
 
+def _without_temporaries(live: LiveBytesByAccount, left: LiveBytesByAccount, names: Names) -> LiveBytesByAccount:
+    """What lines held, without what they freed before the exit: temporaries, unless they freed most of it."""
+    charges = names.charges()
+    held_by: Dict[int, int] = defaultdict(int)
+    left_by: Dict[int, int] = defaultdict(int)
+    for account, (n_bytes, _) in live.items():
+        line = charges[account] or ~account
+        held_by[line] += n_bytes
+        left_by[line] += min(n_bytes, left.get(account, (0, 0))[0])
+    kept = dict(live)
+    for account, (n_bytes, blocks) in live.items():
+        line = charges[account] or ~account
+        if 2 * left_by[line] >= held_by[line]:
+            kept[account] = min(n_bytes, left.get(account, (0, 0))[0]), blocks
+    return kept
+
+
 def find_growth(profile: Profile, names: Names) -> Growth:
     """Lines that were still growing at the end."""
     return names.once(_find_growth)
@@ -453,6 +470,7 @@ def _find_growth(profile: Profile, names: Names) -> Growth:
     if len(samples) < least:
         return Growth([], step, n_steps, at, "few-snapshots", len(samples), least)
     live, left = profile.composition(end), profile.composition(last)
+    kept = _without_temporaries(live, left, names)
     sizes = lru_cache(maxsize=None)(lambda: live_sizes(profile, Moment("the end", at, live, end)))
     # Rises by sample, and the proven part of them.
     sums: Dict[_Line, List[int]] = defaultdict(lambda: [0] * (len(samples) + 1))
@@ -460,7 +478,7 @@ def _find_growth(profile: Profile, names: Names) -> Growth:
     accounts_of: Dict[_Line, Set[int]] = defaultdict(set)
     line_of = lru_cache(maxsize=None)(lambda account: _line(profile, names, account))
     ends = _ends_of_calls(profile, samples)
-    for account, sample, n_bytes, n_proven in rises_of(profile, samples, end, live, _of_accounts(profile, is_import)):
+    for account, sample, n_bytes, n_proven in rises_of(profile, samples, end, kept, _of_accounts(profile, is_import)):
         line = line_of(account)
         sample = ends[sample] if sample and profile.group_of.get(line.owner) in _OF_CALLS else sample
         if sample:
