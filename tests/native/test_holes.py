@@ -41,7 +41,7 @@ int main(void)
 """
 
 
-def told(variables: Dict[str, str], source: str = SOURCE) -> Tuple[str, int, int]:
+def reported(variables: Dict[str, str], source: str = SOURCE) -> Tuple[str, int, int]:
     """The findings; what the ladder says is free inside malloc; the most that the kernel has seen resident."""
     recording = record([compile_c(source, "-fno-builtin")], ["--pages=yes"], env=variables, status=0, host="native")
     profile, names = recording.profile, Names(recording.profile)
@@ -56,13 +56,13 @@ def told(variables: Dict[str, str], source: str = SOURCE) -> Tuple[str, int, int
 
 
 def test_memory_that_is_free_inside_malloc_is_named_with_what_returns_it() -> None:
-    text, unused, highest = told({})
+    text, unused, highest = reported({})
     holes = sum(range(10, 20)) * MIB  # that of the last block is the heap's top
     assert holes - 2 * MIB < unused < holes + 30 * MIB
     assert re.search(
         r"1[3-7]\d MiB is resident but free inside malloc\. Try MALLOC_TRIM_THRESHOLD_=131072: glibc then ", text
     )
-    trimmed, left, lower = told({"MALLOC_TRIM_THRESHOLD_": "131072"})
+    trimmed, left, lower = reported({"MALLOC_TRIM_THRESHOLD_": "131072"})
     assert "THRESHOLD" not in trimmed and left < 3 * MIB
     assert highest - lower > holes - 2 * MIB
 
@@ -72,7 +72,7 @@ def test_a_setting_that_is_made_another_way_is_not_advised_again() -> None:
         ("MALLOC_MMAP_THRESHOLD_", "40000000"),
         ("GLIBC_TUNABLES", "glibc.malloc.mmap_threshold=40000000"),
     ):
-        text, unused, _ = told({variable: value})
+        text, unused, _ = reported({variable: value})
         assert unused > 100 * MIB and "THRESHOLD" not in text, variable
 
 
@@ -92,12 +92,12 @@ def small_blocks(mib: int) -> str:
 
 
 def test_no_threshold_is_advised_for_holes_of_small_blocks() -> None:
-    text, unused, _ = told({}, small_blocks(210))
+    text, unused, _ = reported({}, small_blocks(210))
     assert unused > 150 * MIB and "THRESHOLD" not in text
 
 
 def test_resident_memory_that_is_highest_after_the_peak_of_blocks_is_named() -> None:
-    text, _, highest = told({}, small_blocks(100))
+    text, _, highest = reported({}, small_blocks(100))
     found = re.search(
         r"Resident memory is highest at .*: (\d+) MiB, 1[6-9]\d MiB of it free inside malloc\. malloc_trim", text
     )

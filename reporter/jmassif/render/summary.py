@@ -517,7 +517,7 @@ def findings(report: Report) -> List[Finding]:
             text = f"Besides the {size(report.wholes[0].bytes)}, {size(hint.bytes)} is resident but free inside malloc. {to_do}"
         found.append(Finding(hint.action, hint.bytes, text, to_do))
     grown, imports = report.growth, _imports(report)
-    # Of a run that ran out of memory a line may be the cause.
+    # A line that grew may be the cause of a failure.
     least = _LEAST_OF_FAILURE * report.peak.bytes if report.failure else 0
     if grown and grown.lines and grown.grown >= least:
         kept = f" {keeper_text(report.leaks.keepers[0])}" if report.leaks and report.leaks.keepers else ""
