@@ -444,7 +444,7 @@ def check_open_files(machine: Machine) -> Verdict:
     limits = resource.getrlimit(resource.RLIMIT_NOFILE)
     soft, hard = (1 << 20 if limit == resource.RLIM_INFINITY else limit for limit in limits)
     text = f"the limit is {soft}" + (f" (hard {hard})" if hard != soft else "")
-    if soft >= _FEWEST and hard < _BOARDS and _refusal(machine, "nvmap") != errno.ENOENT:
+    if soft >= _FEWEST and hard < _BOARDS and _refusal(machine, "nvmap") not in (errno.ENOENT, errno.EMFILE):
         reason = "the board's buffers have descriptors from 1024 on, which the program cannot close or map"
         return Verdict(FAILS, f"{text}: {reason}", "sudo prlimit --pid $$ --nofile=65536")
     if soft < _FEW:
