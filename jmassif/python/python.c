@@ -249,7 +249,7 @@ typedef struct {
     Bool is_entry;
 } ChainFrame;
 
-// What has changed since the last walk, innermost first.
+// Frames that have changed since the last walk, innermost first.
 static ChainFrame chain[JM_MAX_FRAMES];
 static Group groups[JM_MAX_FRAMES];
 static UInt n_chain, n_grouped, n_groups;
@@ -284,8 +284,8 @@ typedef struct {
     UInt n, n_groups, capacity;
     UInt n_sound;   // outermost frames that the walk may find unchanged
     Bool is_single; // of one interpreter, and whole
-    Bool is_native; // none of it was in the last stack
-    Bool is_placed; // all of it was, where the markers are
+    Bool is_native; // the last stack had none of it
+    Bool is_placed; // the last stack had all of it, where the markers are
     ULong walk;     // its number
     ULong mappings; // jm_n_forgotten then
 } LastChain;

@@ -219,7 +219,7 @@ def test_what_imports_hold_is_a_finding_with_its_line() -> None:
     trace.snapshot(1, "time", {mine: (20, 1), torch: (80, 1)})
     found = {each.key: each.text for each in findings(of(trace))}
     assert found["imports"] == "80 % of it, 80 B, is libraries; the import at train.py:1 alone holds 80 B."
-    # What the loader keeps of them is the runtime's: more than the libraries hold.
+    # The loader's part belongs to the runtime, so the import holds more than the libraries do.
     trace.group("runtime", "loader")
     trace.snapshot(2, "time", {trace.account("heap", "loader", IMPORT + ["py <module> (/a/train.py:1)"]): (20, 1)})
     found = {each.key: each.text for each in findings(of(trace))}

@@ -140,7 +140,7 @@ class Pools:
         above: "Optional[array[int]]" = None,
         enough: int = ENDLESS,
     ) -> List[_Change]:
-        """Of a pool, until it has reserved `enough`. With `above`, as in Replay, `blocks` become those that are taken."""
+        """Changes of one pool, until it has reserved `enough`. With `above`, as in Replay, `blocks` become those that are taken."""
         model = CachingAllocator(settings, falls=self._steps.falls)
         pool = (model.small if is_small else model.large)[0]
         free, live = pool.order, {}  # type: List[int], Dict[int, Block]

@@ -434,7 +434,7 @@ def _grow_alone(profile: Profile, names: Names, lines: Iterable[Leak], end: int)
 
 
 def _without_temporaries(live: LiveBytesByAccount, left: LiveBytesByAccount, names: Names) -> LiveBytesByAccount:
-    """What lines held, without what they freed before the exit: temporaries, unless they freed most of it."""
+    """Live memory less what its lines freed before the exit: temporaries, unless that is most of a line's."""
     charges = names.charges()
     held_by: Dict[int, int] = defaultdict(int)
     left_by: Dict[int, int] = defaultdict(int)
