@@ -135,10 +135,6 @@ SKIPPED: List[Tuple[str, List[str]]] = [
         ],
     ),
     (
-        "a fork that ends within milliseconds of its readings can have its file's pages counted twice, which is open",
-        ["tool/test_headlines.py::test_pages_of_a_file_that_its_parent_has_read_are_not_a_forks_own*"],
-    ),
-    (
         "nothing in the program sees SIGKILL",
         ["tool/test_machine.py::test_a_program_that_the_kernel_kills_leaves_what_it_held*"],
     ),

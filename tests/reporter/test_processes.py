@@ -204,6 +204,23 @@ def test_pages_that_changed_hands_between_two_readings_count_once() -> None:
     assert joined(ends(parent, 300), ends(child, 300)).peak().on("total") == 1010
 
 
+def test_a_later_reading_in_the_same_millisecond_is_the_moments_only_one() -> None:
+    # The child touched a file's pages that its parent has, after it had read both and before it read itself.
+    parent, child = trace_of(1), trace_of(2, forked_from="1", ppid="1")
+    holds(child, 100, 1000, "fork")
+    reads(parent, 60, pss=1010)
+    holds(parent, 60, 1000)
+    for time, shares in ((150, {"pss": 10, "pid1": 1000}), (200, {"pss": 10, "pid1": 1000}), (200, {"pss": 510})):
+        reads(child, time, **shares)
+        holds(child, time, 1000)
+    assert joined(ends(parent, 300), ends(child, 300)).peak().on("total") == 1010
+
+
+def test_what_a_parent_gets_back_in_the_millisecond_of_a_childs_end_counts_once() -> None:
+    before = (2, 200, {"pss": 510, "pid1": 510, "pid3": 10})
+    assert family(before, (1, 300, {"pss": 1010})).peak().on("total") == 1030
+
+
 def test_a_child_that_read_itself_alone_counts_with_its_ledger() -> None:
     # All of its share may be in the parent's, which was read only before the child began and after it had ended.
     readings = ((1, 60, {"pss": 1010}), (2, 150, {"pss": 500}), (1, 390, {"pss": 1010}))

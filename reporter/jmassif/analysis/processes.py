@@ -254,7 +254,13 @@ def _parts_over_time(members: Sequence[Process]) -> Iterator[Tuple[JobMoment, Di
     """The sum and its parts by member at each change.
 
     Between two moments of a process the smaller of its shares counts, so that the sum of moments of several is not too large.
+    In the millisecond in which a child ends, its parent's moments come after it: what the parent gets back counts once.
     """
+    waits: Dict[Tuple[int, int], int] = {}  # by member and time, for the ends of so many generations
+    for index, child in reversed(list(enumerate(members))):
+        if child.parent is not None:
+            its = (child.parent, child.end)
+            waits[its] = max(waits.get(its, 0), waits.get((index, child.end), 0) + 1)
     seen: List[_Seen] = [[] for _ in members]
     events: List[Tuple[int, bool, int, Optional[_Point]]] = []  # time, whether after it, member; no point: it has ended
     for time, index, _, each in _observed(members):
@@ -270,7 +276,7 @@ def _parts_over_time(members: Sequence[Process]) -> Iterator[Tuple[JobMoment, Di
                 events.append((point.time, True, index, point._replace(share=after.share)))
     parts: Dict[int, Part] = {}
     host = device = 0
-    for time, _, index, now in sorted(events, key=lambda event: event[:2]):
+    for time, _, index, now in sorted(events, key=lambda at: (at[0], waits.get((at[2], at[0]), 0), at[1])):
         if index in parts:
             before = parts.pop(index)
             host, device = host - before.host, device - before.device
