@@ -74,9 +74,12 @@ static void part_at(Addr address)
     jm_array_insert(&known, i + 1, &upper);
 }
 
-static const HChar *kept_path(const HChar *path)
+// `before`: what is known of its address, or NULL; few mappings change between two readings of the kernel's list.
+static const HChar *kept_path(const HChar *path, const Known *before)
 {
     static Array paths = JM_ARRAY("jm.native.mapping", HChar *);
+    if (before && before->path && strcmp(before->path, path) == 0)
+        return before->path;
     for (Word i = jm_array_n(&paths) - 1; i >= 0; i--)
         if (strcmp(*(HChar **)jm_array_at(&paths, i), path) == 0)
             return *(HChar **)jm_array_at(&paths, i);
@@ -153,7 +156,7 @@ static void add_line(const HChar *line, void *context)
         HChar *deleted = strstr(path, " (deleted)");
         if (deleted && !deleted[10])
             *deleted = 0;
-        k.path = kept_path(path);
+        k.path = kept_path(path, find(k.start));
     }
     k.is_own = is_own(&k);
     jm_array_add(&fresh, &k);
@@ -470,7 +473,7 @@ static void describe_file(Known *k, Int fd)
     if (n <= 0 || !jm_file_status(fd, &status))
         return;
     path[n] = 0;
-    k->path = kept_path(path);
+    k->path = kept_path(path, NULL);
     k->device = status.dev;
     k->inode = status.ino;
 }
