@@ -175,6 +175,32 @@ def test_pages_that_were_written_to_after_the_peak_was_made_count(
     assert adds_up(host.rungs, [rung.bytes for rung in host.rungs])
 
 
+def test_what_was_written_by_the_next_sample_of_pages_is_not_called_never_written() -> None:
+    trace = board_trace("discrete")
+    # Held until 15; by then all of it was written to. More is resident at 30, of something else.
+    trace.lines += [
+        f"y 15 process-highest {750 * MIB}",
+        f"y 20 resident {400 * MIB}",
+        f"y 20 process-resident {400 * MIB}",
+    ]
+    trace.lines += [f"y 30 resident {740 * MIB}", f"y 30 process-highest {800 * MIB}"]
+    profile = trace.load()
+    *_, host = ladders(profile, select(profile, "peak"))
+    assert list(rows(host).items())[:4] == [("highest", 750), ("profiler", -60), ("unexplained", 0), ("program", 690)]
+
+
+@pytest.mark.parametrize("highest, unused", [(700, 0), (720, -20), (900, -30)])
+def test_memory_that_was_free_inside_malloc_before_the_peak_used_it_is_not_taken_away(
+    highest: int, unused: int
+) -> None:
+    trace = board_trace("discrete")
+    trace.lines += [f"y 10 resident-heap {420 * MIB}", f"y 10 process-highest {highest * MIB}"]
+    profile = trace.load()
+    *_, host = ladders(profile, select(profile, "peak"))
+    assert rows(host).get("unused", 0) == unused and rows(host)["unexplained"] == -unused
+    assert adds_up(host.rungs, [rung.bytes for rung in host.rungs])
+
+
 def test_an_owner_without_a_group_is_taken_away_too() -> None:
     trace = Trace()
     trace.group("yours", "app")

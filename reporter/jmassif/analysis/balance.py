@@ -165,6 +165,17 @@ def nearest_sampled(profile: Profile, snapshot: Optional[int], time: int) -> Opt
     return min(found, key=lambda index: abs(profile.snapshots[index].time - time)) if found else None
 
 
+def unused_besides(profile: Profile, made: MemoryBalance, program: int) -> int:
+    """Free memory inside malloc when the ledger held `program`: together they are no more than the kernel ever saw resident.
+
+    Blocks allocated since the sample of pages may lie in what was free then.
+    """
+    highest = max(profile.system.get("process-highest", ((), ()))[1], default=0)
+    if not highest:
+        return made.allocators
+    return min(made.allocators, max(0, highest - made.valgrind - made.untouched - (program - made.outside)))
+
+
 def ledger_of_balance(profile: Profile, made: MemoryBalance) -> Ledger:
     """The owners of the memory that it counts."""
     composition = profile.composition(made.snapshot)

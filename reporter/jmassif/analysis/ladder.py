@@ -11,7 +11,7 @@ from collections import defaultdict
 from typing import Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from jmassif.analysis.aggregate import UsageRow, ledger
-from jmassif.analysis.balance import balance_at, is_peak
+from jmassif.analysis.balance import balance_at, is_peak, unused_besides
 from jmassif.analysis.moments import Moment
 from jmassif.analysis.other_tools import ALLOCATED_OWNERS, RESERVED_OWNERS, has_device, is_board, ram_in_use
 from jmassif.model.run import Profile
@@ -119,27 +119,31 @@ def _from_htop(profile: Profile, chosen: Moment, program: int) -> _Upper:
     if made is None:
         return None, []
     time = profile.snapshots[made.snapshot].time
-    resident, unwritten = profile.system_at("process-resident", time) or 0, -made.untouched
-    written_later = _written_later(profile, resident) if is_peak(profile, chosen.time) else 0
-    if 0 < written_later <= unwritten + _LEAST_PART * program:
-        shown = Rung("highest", SHOWN, resident + written_later)
-        unwritten = max(0, unwritten - written_later)
-    else:
-        shown = Rung("htop", SHOWN, resident)
+    unused, unwritten = unused_besides(profile, made, program), -made.untouched
+    shown = Rung("htop", SHOWN, profile.system_at("process-resident", time) or 0)
+    highest = _highest_between(profile, *sorted((time, chosen.time))) if is_peak(profile, chosen.time) else 0
+    in_pages = highest - made.valgrind - unused
+    if shown.bytes < highest and in_pages <= (1 + _LEAST_PART) * program:
+        shown = Rung("highest", SHOWN, highest)
+        unwritten = min(unwritten, max(0, program - in_pages))
     known = [
         Rung("profiler", LESS, made.valgrind),
-        Rung("unused", LESS, made.allocators),
+        Rung("unused", LESS, unused),
         Rung("unwritten", PLUS, unwritten),
     ]
     return time, _above(shown, known, "unexplained", program)
 
 
-def _written_later(profile: Profile, resident: int) -> int:
-    """How much more the kernel has seen resident than any sample of pages: they are written to after a block has made the peak."""
-    if "process-highest" not in profile.system:
-        return 0
-    sampled, highest = (max(profile.system[name][1]) for name in ("resident", "process-highest"))
-    return highest - resident if sampled <= (1 + _LEAST_PART) * resident else 0
+def _highest_between(profile: Profile, begin: int, end: int) -> int:
+    """The kernel's VmHWM where it grew between the samples of pages around two times, else 0.
+
+    A block makes a peak before it is written to, and is often freed before the next sample.
+    """
+    times = profile.system["resident"][0]
+    before = max((time for time in times if time <= begin), default=begin)
+    after = min((time for time in times if time > end), default=max(times))
+    highest = profile.system_at("process-highest", after) or 0
+    return highest if highest > (profile.system_at("process-highest", before) or 0) else 0
 
 
 def _from_nvidia_smi(profile: Profile, chosen: Moment, program: int) -> _Upper:

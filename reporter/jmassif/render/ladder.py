@@ -18,7 +18,7 @@ _PARTS_NAMED = 3
 LABELS: Dict[str, str] = {
     "jtop": "jtop, tegrastats: RAM in use",
     "htop": "htop RES: resident memory",
-    "highest": "htop RES, at its highest (VmHWM)",
+    "highest": "htop RES, at its highest by then (VmHWM)",
     "nvidia-smi": "nvidia-smi: memory in use",
     "before": "in use before the program started",
     "profiler": "profiler",
