@@ -9,10 +9,12 @@ import pytest
 
 from jmassif.analysis.ladder import LESS, PLUS, SHOWN, SUM, Ladder, Rung, ladders
 from jmassif.analysis.moments import select
-from jmassif.analysis.summary import build_report
+from jmassif.analysis.summary import build_report, moment_of
+from jmassif.attribution.names import Names
 from jmassif.model.run import Profile
 from jmassif.render.graph import Point, graph
 from jmassif.render.ladder import ladder_section, rows_of, shown_numbers
+from jmassif.render.summary import findings
 from jmassif.render.view import View
 from tests.reporter.traces import Trace, small_training_run
 
@@ -199,6 +201,30 @@ def test_memory_that_was_free_inside_malloc_before_the_peak_used_it_is_not_taken
     *_, host = ladders(profile, select(profile, "peak"))
     assert rows(host).get("unused", 0) == unused and rows(host)["unexplained"] == -unused
     assert adds_up(host.rungs, [rung.bytes for rung in host.rungs])
+
+
+MORE_RESIDENT = "Resident memory is highest at 20 ms: 800 MiB, "
+
+
+@pytest.mark.parametrize(
+    "heap, text",
+    [
+        (390, "100 MiB more than at this peak. Pages are sampled: a short peak is missed."),
+        (440, "100 MiB more than at this peak. Pages are sampled: a short peak is missed."),
+        (540, "150 MiB of it free inside malloc. malloc_trim(0), after it was freed, can return it."),
+    ],
+)
+def test_resident_memory_beyond_the_peak_is_explained_by_what_is_large_enough(heap: int, text: str) -> None:
+    trace = Trace(memory="discrete", recorder="native", **{"option.pages": "yes"})
+    held = {trace.account("heap", "data"): (440 * MIB, 1), trace.account("file", "lib"): (250 * MIB, 1)}
+    trace.lines += [f"y 0 {figure} {n * MIB}" for figure, n in AT_START.items()]
+    trace.snapshot(0, "start")
+    trace.lines += [f"y 10 {figure} {n * MIB}" for figure, n in {**AT_PEAK, "resident-heap": heap}.items()]
+    trace.snapshot(10, "time", held, {"host": (10, {})})
+    trace.lines.append(f"y 20 process-highest {800 * MIB}")
+    profile = trace.load()
+    found = findings(build_report(profile, moment_of(profile, Names(profile), "")))
+    assert [each.text for each in found if each.key == "resident"] == [MORE_RESIDENT + text]
 
 
 def test_an_owner_without_a_group_is_taken_away_too() -> None:

@@ -9,8 +9,8 @@ import re
 from bisect import bisect_left
 from typing import Dict, List, NamedTuple, Optional
 
-from jmassif.analysis.aggregate import Ledger
-from jmassif.analysis.balance import balance_at, memory_balance, sampled
+from jmassif.analysis.aggregate import Ledger, Usage
+from jmassif.analysis.balance import balance_at, memory_balance, sampled, unused_besides
 from jmassif.analysis.device_memory import Layout, layout_at, layouts
 from jmassif.analysis.moments import Moment, main_peak
 from jmassif.analysis.oom import Hint, expand_segments, lazy_loading_is_off, line_of, position_of, whole_pages
@@ -111,27 +111,27 @@ def _large_freed(run: Profile) -> int:
     return freed
 
 
-def _trim_heap(run: Profile, at: Moment, whole: int) -> List[Hint]:
+def _trim_heap(run: Profile, at: Moment, total: Usage) -> List[Hint]:
     """Small blocks leave holes as well, which no threshold closes."""
     made = balance_at(run, at)
-    if made is None or not _is_worth(made.allocators, whole) or not _raises_thresholds(run):
+    unused = unused_besides(run, made, total.host_bytes if run.is_discrete else total.bytes) if made else 0
+    if not _is_worth(unused, total.bytes) or not _raises_thresholds(run) or _large_freed(run) < unused:
         return []
-    if _large_freed(run) < made.allocators:
-        return []
-    return [Hint("trim-heap", made.allocators, variable="MALLOC_TRIM_THRESHOLD_", value="131072", is_trial=True)]
+    return [Hint("trim-heap", unused, variable="MALLOC_TRIM_THRESHOLD_", value="131072", is_trial=True)]
 
 
 class ResidentLater(NamedTuple):
     """Resident memory was largest at another time than the ledger: what was freed can stay in malloc's heaps."""
 
-    time: int
+    time: int  # of the first reading after it
     bytes: int
-    unused: int  # free inside malloc, at the sample of pages nearest to that time
+    more: int  # than at the peak
+    unused: int  # free inside malloc, at the sample of pages nearest to that time; 0 if that explains little
 
 
 def resident_later(run: Profile, shown: int) -> Optional[ResidentLater]:
     """None if it was never much more than `shown`."""
-    times, values = run.system.get("process-resident", ((), ()))
+    times, values = run.system.get("process-highest", ((), ()))
     most = max(values, default=0)
     made = sampled(run)
     # Below Valgrind much of it is Valgrind's.
@@ -139,7 +139,8 @@ def resident_later(run: Profile, shown: int) -> Optional[ResidentLater]:
         return None
     time = times[list(values).index(most)]
     near = min(made, key=lambda index: abs(run.snapshots[index].time - time))
-    return ResidentLater(time, most, memory_balance(run, near).allocators)
+    unused = memory_balance(run, near).allocators
+    return ResidentLater(time, most, most - shown, unused if _is_worth(unused, shown) else 0)
 
 
 # ---- all actions -------------------------------------------------------------------------------
@@ -161,7 +162,7 @@ def hints_at(run: Profile, names: Names, at: Moment, table: Ledger) -> List[Hint
     module = sum(owner.bytes for owner in table.owners if owner.name == "module")
     if _is_worth(module, table.total.bytes) and lazy_loading_is_off(run):
         found.append(Hint("lazy-loading", module))
-    found += _trim_heap(run, at, table.total.bytes)
+    found += _trim_heap(run, at, table.total)
     return sorted(found, key=lambda hint: -hint.bytes)
 
 

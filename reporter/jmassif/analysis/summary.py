@@ -259,7 +259,7 @@ class Report(Numbers):
     def resident_later(self) -> Optional[ResidentLater]:
         """None but in a report on the peak of a program without a device."""
         top = self.ladders[0].rungs[0] if self.ladders else None
-        is_of_peak = top is not None and top.key == "htop" and self.moment.is_peak
+        is_of_peak = top is not None and top.key in ("htop", "highest") and self.moment.is_peak
         return resident_later(self.profile, top.bytes) if top and is_of_peak else None
 
     @once

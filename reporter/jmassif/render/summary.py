@@ -548,14 +548,16 @@ def findings(report: Report) -> List[Finding]:
     later = report.resident_later
     if report.failure is None and later is not None:
         at = moment(later.time, report.run.time_unit)
-        held = (
-            f"{size(later.unused)} of it free inside malloc"
-            if later.unused
-            else "more than at this peak of what is allocated"
-        )
-        text = f"Resident memory is highest at {at}: {size(later.bytes)}, {held}."
-        to_do = "malloc_trim(0), after it was freed, can return it." if later.unused else ""
-        found.append(Finding("resident", later.unused, f"{text} {to_do}".rstrip(), to_do))
+        text = f"Resident memory is highest at {at}: {size(later.bytes)},"
+        if later.unused:
+            to_do = "malloc_trim(0), after it was freed, can return it."
+            text = f"{text} {size(later.unused)} of it free inside malloc. {to_do}"
+        else:
+            to_do = "PYTHONMALLOC=malloc records each object." if run_info.has_arenas(report.profile) else ""
+            text = (
+                f"{text} {size(later.more)} more than at this peak. Pages are sampled: a short peak is missed. {to_do}"
+            )
+        found.append(Finding("resident", later.more, text.rstrip(), to_do))
     arenas = _arenas(report)
     if report.failure is None and arenas and arenas >= _LEAST_ARENAS * report.wholes[0].bytes:
         text = f"{size(arenas)} are arenas of small Python objects, and count for the line that needed an arena, not for those"
