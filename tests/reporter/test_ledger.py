@@ -191,6 +191,19 @@ def place_in(trace: Trace, index: int) -> Tuple[str, int]:
     return found.label, found.bytes
 
 
+@pytest.mark.parametrize("place", ["/usr/include/c++/12/bits/unordered_map.h", "/usr/lib/llvm-14/include/c++/v1/map"])
+def test_functions_in_the_cxx_librarys_headers_are_not_to_blame(place: str) -> None:
+    trace = Trace()
+    stack = [
+        f"_Scoped_node ({place}:308)",
+        f"operator[] ({place}:980)",
+        "add(long) (/app/c++/map.h:7)",
+        "main (a.cpp:9)",
+    ]
+    trace.snapshot(1, "time", {trace.account("heap", "app", stack): (50, 1)})
+    assert place_in(trace, 0) == ("add(long) (map.h:7)", 50)
+
+
 def test_a_place_is_all_that_one_frame_allocated() -> None:
     trace = Trace()
     trace.group("yours", "app")

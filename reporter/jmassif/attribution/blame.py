@@ -95,7 +95,7 @@ _WITHOUT_NAME = 1 << 40
 
 # Headers of the C++ library, with templates that are compiled into their users, and names that are reserved for it.
 _CXX_FILE = re.compile(
-    r"(new_allocator|alloc_traits|basic_string|stl_\w+|hashtable_policy|shared_ptr_base)\.h$|\w+\.tcc$"
+    r".*/include/c\+\+/|(.*/)?((new_allocator|alloc_traits|basic_string|stl_\w+|hashtable_policy|shared_ptr_base)\.h|\w+\.tcc)$"
 )
 _CXX_NAME = re.compile(r"_[MS]_|(std|__gnu_cxx)::")
 
@@ -114,7 +114,7 @@ def _object_name(frame: Frame) -> str:
 def _is_allocator(frame: Frame, allocators: "Pattern[str]") -> bool:
     if frame.type == "t" or (frame.type != "m" and allocators.match(_object_name(frame))):
         return True
-    is_of_cxx = _CXX_FILE.match(base_name(frame.file)) or _CXX_NAME.match(frame.function)
+    is_of_cxx = _CXX_FILE.match(frame.file) or _CXX_NAME.match(frame.function)
     return frame.type in "ni" and bool(is_of_cxx)
 
 
