@@ -166,6 +166,15 @@ def test_a_control_groups_limit_is_the_pool_where_it_is_less() -> None:
     assert remark.text.startswith("At most 98 % of the control group's limit of 120 MiB was in use")
 
 
+def test_a_long_cxx_function_is_cut_before_its_line() -> None:
+    trace = Trace()
+    function = "load(std::vector<Point, std::allocator<Point> >&)"
+    held = {trace.account("heap", "app", [f"{function} (/app/a.cpp:7)", "main (/app/a.cpp:9)"]): (50 * MIB, 1)}
+    trace.snapshot(1, "time", held, {"total": (1, {})})
+    shown = "\n".join(text.write(trace.load(), View(None, 1, "stack", 70)))
+    assert re.search(r"^load\(std::vector<Point, std::\w+… \(a\.cpp:7\) +50\.0 MiB", shown, re.M)
+
+
 def test_on_a_discrete_gpu_the_devices_memory_is_told_against_the_gpus() -> None:
     trace = small_training_run("discrete")
     trace.lines[-1:-1] = [

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Memory by line, and by call stack."""
 
+import re
 from typing import Callable, Iterator, List, Optional, Sequence, Tuple
 
 from jmassif.analysis.aggregate import Usage
@@ -24,6 +25,14 @@ _LINES_SHOWN = 5
 _LEAST_SHARE = 0.01
 _WIDTH = 100
 _MAX_PLACE = 44
+
+
+def _cut_function(label: str, width: int) -> str:
+    """A label of a native frame keeps its file and line."""
+    place = re.search(r" \([^()]+:\d+\)$", label)
+    if place is None or len(place.group()) >= width:
+        return cut(label, width)
+    return cut(label[: place.start()], width - len(place.group())) + place.group()
 
 
 def lines_section(report: Report, sources: Optional[Sources]) -> Lines:
@@ -51,7 +60,12 @@ def lines_section(report: Report, sources: Optional[Sources]) -> Lines:
     def cells(row: LineUsage, text: str, figures: Sequence[int]) -> List[str]:
         source = [cut(text, longest)] if longest > 0 else []
         share = whole_percent(row.usage.on(space), whole)
-        return [cut(row.label, width), *source, *(size(figure) if figure else "-" for figure in figures), share]
+        return [
+            _cut_function(row.label, width),
+            *source,
+            *(size(figure) if figure else "-" for figure in figures),
+            share,
+        ]
 
     return table.section(f"Largest lines, at {report.moment.name}", map(cells, shown, texts, zip(*columns.values())))
 
