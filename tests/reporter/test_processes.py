@@ -265,6 +265,14 @@ def test_owners_and_what_the_ledgers_do_not_have_add_up_to_the_sum() -> None:
     assert rows.unwritten == -40 and ledger_of(at).total.bytes + sum(rows) == at.on("total") == 1890
 
 
+@pytest.mark.parametrize("copied, is_said", [(900, True), (10, False)])
+def test_pages_that_forks_copied_are_a_sentence_where_they_are_much(copied: int, is_said: bool) -> None:
+    job = family((1, 60, {"pss": 1010}), (2, 200, {"pss": copied, "pid1": 1000, "pid3": 10}))
+    found = [each.text for each in statements(build_job_report(job)) if "copied" in each.text]
+    about = "About 910 B, 48 % of the sum, are pages that forks copied by writing to them, or free inside malloc."
+    assert found == [about] * is_said
+
+
 def test_device_memory_is_added_to_shares() -> None:
     one = trace_of(1)
     heap, device = one.account("heap", "app", ["main (a.c:1)"]), one.account("device", "app", ["main (a.c:2)"])

@@ -10,7 +10,7 @@ from jmassif.analysis.oom import ALARM, NOTE, WARNING
 from jmassif.analysis.processes import Ended, JobMoment, JobReport, OddRank, Processes, RankRow, build_job_report
 from jmassif.model.process_tree import FORKED, REPLACED, Process
 from jmassif.model.run import Profile
-from jmassif.model.run_info import short_command
+from jmassif.model.run_info import has_arenas, short_command
 from jmassif.render import layout, text as report
 from jmassif.render.events import region_cells
 from jmassif.render.graph import Point, graph
@@ -29,6 +29,7 @@ _MOST_LEAKS = 3
 _MOST_FAILURES = 3  # of one severity
 _MOST_NAMED = 4  # processes, or ranks
 _MOST_HOST = 20
+_LEAST_COPIED = 0.1  # of the sum
 
 
 # ---- sentences -------------------------------------------------------------------------------
@@ -115,6 +116,23 @@ def _odd(found: OddRank, n_ranks: int) -> str:
     return f"{text} of {n_ranks} ranks, {size(found.median)}{line}."
 
 
+def _copied(made: JobReport) -> str:
+    """ "" where forks copied few pages."""
+    n_bytes = made.adjustments.rest
+    whole = made.job.main_peak.on("total")
+    if (
+        n_bytes <= 0
+        or n_bytes < _LEAST_COPIED * whole
+        or not any(each.process.relation == FORKED for each in made.ended)
+    ):
+        return ""
+    share = f"About {size(n_bytes)}, {whole_percent(n_bytes, whole)} of the sum"
+    text = f"{share}, are pages that forks copied by writing to them, or free inside malloc."
+    if not any(has_arenas(process.profile) for process in made.job.members):
+        return text
+    return f"{text} Reading a Python object writes its reference count: keep shared data in NumPy arrays or tensors."
+
+
 def statements(made: JobReport) -> List[Statement]:
     """Failures, the verdict, leaks, and the largest line."""
     first = made.first_failure
@@ -126,6 +144,8 @@ def statements(made: JobReport) -> List[Statement]:
             others = listed([each.process for each in alike[_MOST_FAILURES:]])
             found.append(Statement(HAPPENED, severity, f"Likewise {others}."))
     found.append(Statement(POOL, NOTE, verdict(made.job)))
+    if _copied(made):
+        found.append(Statement(POOL, NOTE, _copied(made)))
     if made.odd is not None:
         found.append(Statement(ODD, NOTE, _odd(made.odd, len(made.ranks))))
     growing = [(process, grown) for process, grown in made.growing if not is_small(grown, process.peak("total"))]
