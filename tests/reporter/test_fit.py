@@ -434,6 +434,18 @@ def refused(*arguments: object) -> str:
     return done.err.splitlines()[-1]
 
 
+def test_a_run_without_tensors_says_nothing_on_batches(tmp_path: Path) -> None:
+    script = Trace(time_unit="ms", memory="unified", process="1.1")
+    rows = script.account("heap", "data", ["py main (/app/rows.py:1)"])
+    script.lines += [f"y 0 mem-total {4096 * MIB}", f"y 0 mem-available {3000 * MIB}"]
+    script.snapshot(0, "start")
+    script.block(2, 1 << 40, 9 * MIB, rows)
+    script.snapshot(3, "time", {rows: (9 * MIB, 1)}, {"total": (3, {}), "host": (3, {})})
+    script.lines.append("Z 5 exit 0")
+    said = refused(script.save(tmp_path, "script.jm"), "--batch=2")
+    assert said == "jmassif fit: nothing grows with the batch: is the trace of a training with PyTorch?"
+
+
 def test_traces_that_cannot_answer_are_refused_with_the_reason(tmp_path: Path) -> None:
     two, four = (training(batch, process=f"{batch}.1").save(tmp_path, f"{batch}.jm") for batch in (2, 4))
     copy = training(4, process="2.1").save(tmp_path, "copy.jm")

@@ -155,6 +155,8 @@ def fit_batches(
     needs = [need(batch) for batch in sorted(wanted)]
     last = found[0]
     lines = lines_of(run, last)
+    if len(runs) == 1 and largest == _MOST_BATCH - 1 and not lines:
+        raise FitError("nothing grows with the batch: is the trace of a training with PyTorch?")
     return Fit(
         needs,
         largest,
