@@ -475,6 +475,16 @@ def adjustments(at: JobMoment) -> Adjustments:
     return Adjustments(unwritten, beyond_ledgers - unwritten)
 
 
+def copied_by_forks(at: JobMoment) -> int:
+    """Estimate of the inherited pages that forks wrote to: at most what they inherited, and what no ledger has."""
+    copied = 0
+    for part in at.parts:
+        if part.has_share and part.process.shares:
+            held = part.process.profile.composition(0).values()
+            copied += min(sum(n_bytes for n_bytes, _ in held), max(0, part.host - part.observed.host))
+    return max(0, min(copied, adjustments(at).rest))
+
+
 # ---- ranks -----------------------------------------------------------------------------------
 
 # Ranks that differ by less are alike.

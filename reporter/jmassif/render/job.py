@@ -7,7 +7,16 @@ from typing import Callable, Iterator, List, NamedTuple, Sequence, Tuple
 
 from jmassif.analysis.moments import SelectionError
 from jmassif.analysis.oom import ALARM, NOTE, WARNING
-from jmassif.analysis.processes import Ended, JobMoment, JobReport, OddRank, Processes, RankRow, build_job_report
+from jmassif.analysis.processes import (
+    Ended,
+    JobMoment,
+    JobReport,
+    OddRank,
+    Processes,
+    RankRow,
+    build_job_report,
+    copied_by_forks,
+)
 from jmassif.model.process_tree import FORKED, REPLACED, Process
 from jmassif.model.run import Profile
 from jmassif.model.run_info import has_arenas, short_command
@@ -29,7 +38,7 @@ _MOST_LEAKS = 3
 _MOST_FAILURES = 3  # of one severity
 _MOST_NAMED = 4  # processes, or ranks
 _MOST_HOST = 20
-_LEAST_COPIED = 0.1  # of the sum
+_LEAST_COPIED = 0.2  # of the sum
 
 
 # ---- sentences -------------------------------------------------------------------------------
@@ -118,16 +127,10 @@ def _odd(found: OddRank, n_ranks: int) -> str:
 
 def _copied(made: JobReport) -> str:
     """ "" where forks copied few pages."""
-    n_bytes = made.adjustments.rest
-    whole = made.job.main_peak.on("total")
-    if (
-        n_bytes <= 0
-        or n_bytes < _LEAST_COPIED * whole
-        or not any(each.process.relation == FORKED for each in made.ended)
-    ):
+    n_bytes, whole = copied_by_forks(made.job.main_peak), made.job.main_peak.on("total")
+    if not n_bytes or n_bytes < _LEAST_COPIED * whole:
         return ""
-    share = f"About {size(n_bytes)}, {whole_percent(n_bytes, whole)} of the sum"
-    text = f"{share}, are pages that forks copied by writing to them, or free inside malloc."
+    text = f"About {size(n_bytes)}, {whole_percent(n_bytes, whole)} of the sum, are pages that forks copied by writing to them."
     if not any(has_arenas(process.profile) for process in made.job.members):
         return text
     return f"{text} Reading a Python object writes its reference count: keep shared data in NumPy arrays or tensors."
