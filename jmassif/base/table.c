@@ -27,14 +27,13 @@ void jm_table_drop_last(Table *t)
 
 void jm_index_grow(Index *x)
 {
-    UInt old_capacity = x->slots ? x->mask + 1 : 0;
-    UInt *old = x->slots;
-    UInt capacity = old_capacity ? old_capacity * 2 : 1024;
+    const Index old = *x;
+    const UInt old_capacity = old.slots ? old.mask + 1 : 0, capacity = old_capacity ? old_capacity * 2 : 1024;
     x->slots = host_alloc_zeroed(x->name, capacity, sizeof *x->slots);
     x->mask = capacity - 1;
     x->limit = capacity / 4 * 3; // beyond it linear probing slows down
     for (UInt i = 0; i < old_capacity; i++)
-        if (old[i])
-            *JM_INDEX_FIND(x, x->hash_of(old[i]), other, False) = old[i];
-    host_free(old);
+        if (old.slots[i].entry)
+            JM_INDEX_FIND(x, old.slots[i].hash, other, False)->entry = old.slots[i].entry;
+    host_free(old.slots);
 }

@@ -34,49 +34,46 @@ static inline void *jm_table_at(const Table *t, UInt i)
     return t->chunks[i >> JM_CHUNK_BITS] + (SizeT)(i & (JM_CHUNK - 1)) * t->record_bytes;
 }
 
-// Hash index: 64-bit hashes to record numbers, open addressing, 4 bytes per slot. The caller compares keys.
+// Hash index: hashes, of which the lower 32 bits count, to record numbers; open addressing, 8 bytes per slot. The
+// caller compares keys, of entries with the same hash.
+typedef struct {
+    UInt entry; // 0: free
+    UInt hash;
+} IndexSlot;
+
 typedef struct {
     const HChar *name;
-    ULong (*hash_of)(UInt entry); // computes an entry's hash again, when the index grows
-    UInt *slots;                  // 0: free
-    UInt mask;                    // capacity - 1
+    IndexSlot *slots;
+    UInt mask; // capacity - 1
     UInt used;
     UInt limit; // grows when `used` reaches it
 } Index;
 
-#define JM_INDEX(name, hash_of)                                                                                        \
+#define JM_INDEX(name)                                                                                                 \
     {                                                                                                                  \
-        (name), (hash_of), NULL, 0, 0, 0                                                                               \
+        (name), NULL, 0, 0, 0                                                                                          \
     }
 
 void jm_index_grow(Index *x);
 
-static inline UInt *jm_index_begin(Index *x, ULong hash)
-{
-    if (x->used >= x->limit)
-        jm_index_grow(x);
-    return &x->slots[(UInt)hash & x->mask];
-}
-
-static inline UInt *jm_index_next(const Index *x, UInt *slot)
-{
-    return &x->slots[(slot - x->slots + 1) & x->mask];
-}
-
-// The slot of the entry with this hash for which the expression `is_same` of the variable `entry` holds. If there is
-// none, a free slot, which is 0: fill it by jm_index_put before the next look-up. A macro to inline the comparison.
-#define JM_INDEX_FIND(x, hash, entry, is_same)                                                                         \
+// The slot of the entry with this hash for which the expression `is_same` of the variable `record` holds. If there is
+// none, a free slot: fill it by jm_index_put before the next look-up. A macro to inline the comparison.
+#define JM_INDEX_FIND(x, key_hash, record, is_same)                                                                    \
     ({                                                                                                                 \
-        UInt *slot_ = jm_index_begin(x, hash);                                                                         \
-        for (UInt entry; (entry = *slot_) != 0 && !(is_same);)                                                         \
-            slot_ = jm_index_next(x, slot_);                                                                           \
-        slot_;                                                                                                         \
+        const UInt hash_ = key_hash;                                                                                   \
+        if ((x)->used >= (x)->limit)                                                                                   \
+            jm_index_grow(x);                                                                                          \
+        UInt at_ = hash_ & (x)->mask;                                                                                  \
+        for (UInt record; (record = (x)->slots[at_].entry) != 0 && !((x)->slots[at_].hash == hash_ && (is_same));)     \
+            at_ = (at_ + 1) & (x)->mask;                                                                               \
+        (x)->slots[at_].hash = hash_;                                                                                  \
+        &(x)->slots[at_];                                                                                              \
     })
 
-static inline UInt jm_index_put(Index *x, UInt *slot, UInt entry)
+static inline UInt jm_index_put(Index *x, IndexSlot *slot, UInt entry)
 {
     x->used++;
-    return *slot = entry;
+    return slot->entry = entry;
 }
 
 // Map a key to one of 2^bits slots: multiplicative hashing by the golden ratio (Knuth). Weaker than jm_hash, but a

@@ -38,19 +38,14 @@ static Name *name_at(RegionName id)
     return jm_table_at(&names, id);
 }
 
-static ULong name_hash_of(UInt id)
-{
-    return name_at(id)->hash;
-}
-
-static Index name_index = JM_INDEX("jm.region", name_hash_of);
+static Index name_index = JM_INDEX("jm.region");
 
 RegionName jm_region_name(const HChar *text)
 {
     ULong hash = jm_trace_text_hash(text);
-    UInt *slot = JM_INDEX_FIND(&name_index, hash, id, name_at(id)->hash == hash);
-    if (*slot || names.n > MAX_NAMES)
-        return *slot;
+    IndexSlot *slot = JM_INDEX_FIND(&name_index, hash, id, name_at(id)->hash == hash);
+    if (slot->entry || names.n > MAX_NAMES)
+        return slot->entry;
     RegionName id = jm_index_put(&name_index, slot, jm_table_add(&names));
     name_at(id)->hash = hash;
     name_at(id)->string = jm_trace_string(text);

@@ -26,18 +26,7 @@ static Map of_role = JM_MAP("jm.account");
 
 static Table heap_accounts = JM_TABLE("jm.account", AccountId); // of KIND_HEAP, by node: nearly all, and most wanted
 
-static ULong key_hash(NodeId node, Kind kind, OwnerId owner)
-{
-    return jm_hash(((ULong)node << 16) | ((ULong)kind << 8) | owner);
-}
-
-static ULong account_hash_of(UInt id)
-{
-    AccountKey key = jm_ledger_key(id);
-    return key_hash(key.node, key.kind, key.owner);
-}
-
-static Index account_index = JM_INDEX("jm.account", account_hash_of); // of all others
+static Index account_index = JM_INDEX("jm.account"); // of all others
 
 static const HChar *stacks_role(NodeId node)
 {
@@ -68,9 +57,9 @@ static AccountId heap_account(NodeId node)
 AccountId jm_account_owned(NodeId node, Kind kind, OwnerId owner)
 {
     jm_assert(kind != KIND_HEAP); // the stack implies their owner: use jm_account
-    UInt *slot = JM_INDEX_FIND(&account_index, key_hash(node, kind, owner), id,
-                               jm_ledger_is(id, node, kind) && jm_ledger_owner(id) == owner);
-    return *slot ? *slot : jm_index_put(&account_index, slot, open_account(node, kind, owner));
+    IndexSlot *slot = JM_INDEX_FIND(&account_index, jm_hash((ULong)node << 16 | (ULong)kind << 8 | owner), id,
+                                    jm_ledger_is(id, node, kind) && jm_ledger_owner(id) == owner);
+    return slot->entry ? slot->entry : jm_index_put(&account_index, slot, open_account(node, kind, owner));
 }
 
 AccountId jm_account_with_role(AccountId made_as, const HChar *role)

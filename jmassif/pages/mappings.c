@@ -44,22 +44,17 @@ Holder *jm_holder_at(UInt id)
 
 // ---- owners --------------------------------------------------------------------------------------------------
 
-static ULong holder_hash_of(UInt id)
-{
-    return jm_hash(jm_holder_at(id)->account);
-}
-
-static Index holder_index = JM_INDEX("jm.pages.holder", holder_hash_of);
+static Index holder_index = JM_INDEX("jm.pages.holder");
 
 static UInt holder_of(AccountId account, Bool is_object)
 {
-    UInt *slot = JM_INDEX_FIND(&holder_index, jm_hash(account), id, jm_holder_at(id)->account == account);
-    if (!*slot) {
+    IndexSlot *slot = JM_INDEX_FIND(&holder_index, jm_hash(account), id, jm_holder_at(id)->account == account);
+    if (!slot->entry) {
         UInt id = jm_index_put(&holder_index, slot, jm_table_add(&holders));
         jm_holder_at(id)->account = account;
         jm_holder_at(id)->is_object = is_object;
     }
-    return *slot;
+    return slot->entry;
 }
 
 // Shared memory: it has a name in a file system, but is on no disk.

@@ -199,22 +199,12 @@ typedef struct {
 
 static Table known_code = JM_TABLE("jm.python", KnownCode);
 
-static ULong code_hash(Addr code, Int at)
-{
-    return jm_hash(code + ((ULong)(UInt)at << 40));
-}
-
 static inline KnownCode *known_code_at(UInt id)
 {
     return jm_table_at(&known_code, id);
 }
 
-static ULong known_code_hash_of(UInt id)
-{
-    return code_hash(known_code_at(id)->code, known_code_at(id)->at);
-}
-
-static Index known_code_index = JM_INDEX("jm.python", known_code_hash_of);
+static Index known_code_index = JM_INDEX("jm.python");
 
 static FrameId make_frame(const CodeHead *h, Int at)
 {
@@ -233,10 +223,11 @@ static FrameId make_frame(const CodeHead *h, Int at)
 
 static FrameId find_frame(Addr code, Int at, const CodeHead *h)
 {
-    UInt *slot = JM_INDEX_FIND(&known_code_index, code_hash(code, at), id,
-                               known_code_at(id)->code == code && known_code_at(id)->at == at);
-    const Bool is_new = !*slot;
-    KnownCode *k = known_code_at(is_new ? jm_index_put(&known_code_index, slot, jm_table_add(&known_code)) : *slot);
+    IndexSlot *slot = JM_INDEX_FIND(&known_code_index, jm_hash(code + ((ULong)(UInt)at << 40)), id,
+                                    known_code_at(id)->code == code && known_code_at(id)->at == at);
+    const Bool is_new = !slot->entry;
+    KnownCode *k =
+        known_code_at(is_new ? jm_index_put(&known_code_index, slot, jm_table_add(&known_code)) : slot->entry);
     if (is_new || k->mark != h->mark) // another code object was there before
         *k = (KnownCode){code, at, make_frame(h, at), h->mark};
     return k->frame;

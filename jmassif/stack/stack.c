@@ -60,17 +60,7 @@ static inline Branch *branch_at(UInt i)
     return jm_table_at(&branches, i);
 }
 
-static inline ULong branch_hash(NodeId parent, FrameId frame)
-{
-    return jm_place(((ULong)parent << 32) | frame, 32); // look-ups form a chain of dependent steps, so hash cheaply
-}
-
-static ULong branch_hash_of(UInt i)
-{
-    return branch_hash(branch_at(i)->parent, branch_at(i)->frame);
-}
-
-static Index branch_index = JM_INDEX("jm.branch", branch_hash_of);
+static Index branch_index = JM_INDEX("jm.branch");
 
 static NodeId add_node(NodeId parent, FrameId frame, Node content)
 {
@@ -87,10 +77,10 @@ static NodeId child(NodeId parent, FrameId frame)
         return add_node(parent, frame, frame);
     if (node_at(next) == frame)
         return next;
-    UInt *slot = JM_INDEX_FIND(&branch_index, branch_hash(parent, frame), i,
-                               branch_at(i)->parent == parent && branch_at(i)->frame == frame);
-    if (*slot)
-        return branch_at(*slot)->node;
+    IndexSlot *slot = JM_INDEX_FIND(&branch_index, jm_hash((ULong)parent << 32 | frame), i,
+                                    branch_at(i)->parent == parent && branch_at(i)->frame == frame);
+    if (slot->entry)
+        return branch_at(slot->entry)->node;
     UInt i = jm_index_put(&branch_index, slot, jm_table_add(&branches));
     NodeId id = add_node(parent, frame, BRANCH_BIT | i);
     *branch_at(i) = (Branch){id, parent, frame};

@@ -45,12 +45,7 @@ static inline Location *location_at(UInt id)
     return jm_table_at(&locations, id);
 }
 
-static ULong location_hash_of(UInt id)
-{
-    return jm_hash(location_at(id)->ip);
-}
-
-static Index location_index = JM_INDEX("jm.location", location_hash_of);
+static Index location_index = JM_INDEX("jm.location");
 
 static inline Frame *frame_at(FrameId id)
 {
@@ -84,7 +79,7 @@ static ULong frame_hash_of(UInt id)
                    jm_hash(f->line_address) ^ f->type);
 }
 
-static Index frame_index = JM_INDEX("jm.frame", frame_hash_of);
+static Index frame_index = JM_INDEX("jm.frame");
 
 static Bool same_frame(const Frame *a, const Frame *b)
 {
@@ -98,18 +93,18 @@ static ULong function_hash_of(UInt id)
     return jm_hash((ULong)f->function << 32 | (f->type == 'p' ? f->file : f->object));
 }
 
-static Index function_index = JM_INDEX("jm.frame", function_hash_of); // the first frame of each function
+static Index function_index = JM_INDEX("jm.frame"); // the first frame of each function
 
 // Rules know functions and not their lines.
 static Ruling judge(FrameId id, const NamedFrame *named)
 {
     const Frame *f = frame_at(id);
-    UInt *slot =
+    IndexSlot *slot =
         JM_INDEX_FIND(&function_index, function_hash_of(id), known,
                       frame_at(known)->type == f->type && frame_at(known)->function == f->function &&
                           frame_at(known)->object == f->object && (f->type != 'p' || frame_at(known)->file == f->file));
-    if (*slot)
-        return frame_at(*slot)->ruling;
+    if (slot->entry)
+        return frame_at(slot->entry)->ruling;
     jm_index_put(&function_index, slot, id);
     return jm_owner_judge(named);
 }
@@ -133,10 +128,10 @@ static FrameId intern_frame(HChar type, const HostFrame *named, const HChar *obj
     fresh->type = type;
     fresh->version = jm_trace_string(named->file_version);
     fresh->line_address = named->line_address;
-    UInt *slot = JM_INDEX_FIND(&frame_index, frame_hash_of(id), known, same_frame(frame_at(known), fresh));
-    if (*slot) {
+    IndexSlot *slot = JM_INDEX_FIND(&frame_index, frame_hash_of(id), known, same_frame(frame_at(known), fresh));
+    if (slot->entry) {
         jm_table_drop_last(&frames);
-        return *slot;
+        return slot->entry;
     }
     jm_index_put(&frame_index, slot, id);
     const NamedFrame judged = {type, type == 'p' ? file : object, soname, function};
@@ -207,8 +202,9 @@ static Location recent[1u << RECENT_BITS];
 
 static const Location *look_up(Addr ip)
 {
-    UInt *slot = JM_INDEX_FIND(&location_index, jm_hash(ip), id, location_at(id)->ip == ip);
-    Location *at = location_at(*slot ? *slot : jm_index_put(&location_index, slot, jm_table_add(&locations)));
+    IndexSlot *slot = JM_INDEX_FIND(&location_index, jm_hash(ip), id, location_at(id)->ip == ip);
+    Location *at =
+        location_at(slot->entry ? slot->entry : jm_index_put(&location_index, slot, jm_table_add(&locations)));
     if (at->is_forgotten) { // a library that is loaded again often has the same addresses
         host_free(at->inlined);
         *at = (Location){0};

@@ -173,7 +173,7 @@ static ULong string_hash_of(UInt id)
     return *(ULong *)jm_table_at(&string_hashes, id);
 }
 
-static Index string_index = JM_INDEX("jm.trace.strings", string_hash_of);
+static Index string_index = JM_INDEX("jm.trace.strings");
 
 ULong jm_trace_text_hash(const HChar *text)
 {
@@ -188,9 +188,9 @@ UInt jm_trace_string(const HChar *text)
     if (!text)
         return 0;
     ULong h = jm_trace_text_hash(text);
-    UInt *slot = JM_INDEX_FIND(&string_index, h, id, string_hash_of(id) == h);
-    if (*slot)
-        return *slot;
+    IndexSlot *slot = JM_INDEX_FIND(&string_index, h, id, string_hash_of(id) == h);
+    if (slot->entry)
+        return slot->entry;
     UInt id = jm_index_put(&string_index, slot, jm_table_add(&string_hashes));
     *(ULong *)jm_table_at(&string_hashes, id) = h;
     JM_TRACE_RECORD(STRING, "ut", id, JM_TRACE_TEXT(text));

@@ -142,12 +142,7 @@ static Entry *entry(UInt i)
     return jm_table_at(&entries, i);
 }
 
-static ULong tag_of_entry(UInt i)
-{
-    return entry(i)->tag;
-}
-
-static Index by_tag = JM_INDEX("jm.code", tag_of_entry);
+static Index by_tag = JM_INDEX("jm.code");
 
 // Hash the address and the first word there: programs have other code at one address. Words do not cross pages.
 static UInt tag_of(Addr address)
@@ -156,7 +151,7 @@ static UInt tag_of(Addr address)
     return jm_hash(address ^ jm_hash(is_whole ? *(const UnalignedWord *)address : *(const UChar *)address)) >> 32;
 }
 
-static UInt *slot_of(UInt tag)
+static IndexSlot *slot_of(UInt tag)
 {
     return JM_INDEX_FIND(&by_tag, tag, i, entry(i)->tag == tag);
 }
@@ -165,10 +160,10 @@ static UInt *slot_of(UInt tag)
 static void add_entries(const Entry *added, UInt n_added, ULong start)
 {
     for (UInt i = 0; i < n_added; i++) {
-        UInt *slot = slot_of(added[i].tag);
-        if (!*slot)
+        IndexSlot *slot = slot_of(added[i].tag);
+        if (!slot->entry)
             jm_index_put(&by_tag, slot, jm_table_add(&entries));
-        *entry(*slot) = (Entry){added[i].tag, start + added[i].at};
+        *entry(slot->entry) = (Entry){added[i].tag, start + added[i].at};
     }
 }
 
@@ -205,7 +200,7 @@ const CodeRecord *jm_code_file_find(Addr address, const NSegment *mapping)
     ULong at = next_at;
     const CodeRecord *record = record_at(at, address, mapping);
     if (!record) {
-        const UInt i = *slot_of(tag_of(address));
+        const UInt i = slot_of(tag_of(address))->entry;
         at = i ? entry(i)->at : 0; // 0: a batch begins there, and no record
         record = record_at(at, address, mapping);
     }
