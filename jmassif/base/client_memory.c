@@ -73,11 +73,13 @@ typedef struct {
 Bool jm_reads_copies;
 static Copy copies[N_COPIES];
 static UInt walk;
+static Int process; // whose memory is copied
 
 void jm_read_copies(Bool is_wanted)
 {
     jm_reads_copies = is_wanted;
     walk += is_wanted;
+    process = jm_process_id();
 }
 
 static const UChar *copy_of(Addr page)
@@ -87,8 +89,7 @@ static const UChar *copy_of(Addr page)
         return c->bytes;
     const struct iovec to = {c->bytes, COPY_BYTES}, from = {(void *)page, COPY_BYTES};
     c->walk = 0;
-    if (!page ||
-        jm_kernel_call6(__NR_process_vm_readv, jm_process_id(), (UWord)&to, 1, (UWord)&from, 1, 0) != COPY_BYTES)
+    if (!page || jm_kernel_call6(__NR_process_vm_readv, process, (UWord)&to, 1, (UWord)&from, 1, 0) != COPY_BYTES)
         return NULL;
     c->page = page;
     c->walk = walk;
