@@ -75,11 +75,15 @@ static Copy copies[N_COPIES];
 static UInt walk;
 static Int process; // whose memory is copied
 
-void jm_read_copies(Bool is_wanted)
+Bool jm_read_copies(Bool is_wanted)
 {
+    const Bool before = jm_reads_copies;
+    if (is_wanted && !before) {
+        walk++;
+        process = jm_process_id();
+    }
     jm_reads_copies = is_wanted;
-    walk += is_wanted;
-    process = jm_process_id();
+    return before;
 }
 
 static const UChar *copy_of(Addr page)

@@ -38,7 +38,7 @@ static inline Addr jm_readable_end(Addr address)
 // While it is set, what is read here is read by the kernel, a page at a time, and kept: another thread may unmap the
 // objects that are being followed. Memory must not be read otherwise meanwhile.
 extern Bool jm_reads_copies;
-void jm_read_copies(Bool is_wanted);
+Bool jm_read_copies(Bool is_wanted);                      // returns what was wanted before
 Bool jm_read_copied(Addr address, void *to, SizeT bytes); // nothing is written to `to` on failure
 
 // Read a word; if it is unreadable, set `*value` to 0 and return False.

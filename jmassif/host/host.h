@@ -75,6 +75,9 @@ SizeT host_heap_usable(Addr address, SizeT bytes, Bool is_small);
 // Return whether other threads of the program run during an event, and may unmap what is being read.
 Bool host_others_run(void);
 
+// Call a function of the program that has no arguments and no effect, where others run. 0 elsewhere.
+UWord host_call(Addr function);
+
 UInt host_n_threads(void);  // upper bound of thread ids, exclusive
 ThreadId host_thread(void); // the one that runs
 

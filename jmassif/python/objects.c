@@ -101,14 +101,27 @@ static Addr find_generations(void)
     return found && are_generations(found) ? found : 0;
 }
 
+static void use_object(Addr head, void (*use)(Addr object, Addr type))
+{
+    const Addr object = head + (is_aligned_to_16() ? 32 : 16), type = jm_python_type(object);
+    if (type)
+        use(object, type);
+}
+
+// From both ends, since the processor waits for memory at each step.
 static void each_of_ring(Addr head, void (*use)(Addr object, Addr type))
 {
-    UInt n = 0;
-    for (Addr at = NEXT(head); at && at != head && n < MAX_OBJECTS; at = NEXT(at), n++) {
-        Addr object = at + (is_aligned_to_16() ? 32 : 16);
-        Addr type = jm_python_type(object);
-        if (type)
-            use(object, type);
+    Addr first = NEXT(head), last = PREVIOUS(head);
+    for (UInt n = 0; first && last && first != head && last != head && n < MAX_OBJECTS; n++) {
+        const Addr after = NEXT(first), before = PREVIOUS(last);
+        use_object(first, use);
+        if (first == last)
+            break;
+        use_object(last, use);
+        if (after == last)
+            break;
+        first = after;
+        last = before;
     }
 }
 
@@ -126,10 +139,21 @@ static Bool each_object(void (*use)(Addr object, Addr type))
     return True;
 }
 
-// Other threads may free objects meanwhile, of which none is held here.
+// Return whether the thread has the interpreter's lock: the current state is that of the lock's holder, and since 3.12
+// the thread's own.
+static Bool has_lock(void)
+{
+    const Addr before_3_13 = jm_python_symbol("_PyThreadState_UncheckedGet");
+    const Addr current = before_3_13 ? before_3_13 : jm_python_symbol("PyThreadState_GetUnchecked");
+    const Addr own = jm_python_symbol("PyGILState_GetThisThreadState");
+    const UWord state = current && own ? host_call(current) : 0;
+    return state && state == host_call(own);
+}
+
+// Without the interpreter's lock, other threads may free objects meanwhile, of which none is held here.
 Bool jm_python_each_object(void (*use)(Addr object, Addr type))
 {
-    jm_read_copies(host_others_run());
+    jm_read_copies(host_others_run() && !has_lock());
     Bool is_there = each_object(use);
     jm_read_copies(False);
     return is_there;

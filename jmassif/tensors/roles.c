@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/libc.h"
 #include "base/table.h"
+#include "host/host.h"
 #include "ledger/live_tensors.h"
 #include "python/objects.h"
 
@@ -141,14 +142,25 @@ static void observe(const TorchTensor *tensor, ObservedRole role)
         hidden |= 1u << role;
 }
 
+// Read a Python tensor, and its gradient if `gradient` is not NULL. False if it has no impl. Threads without the
+// interpreter's lock may end PyTorch's own objects.
+static Bool read_tensors(Addr object, TorchTensor *tensor, TorchTensor *gradient)
+{
+    const Bool copied = jm_read_copies(host_others_run());
+    const Addr impl = tensor_impl(object);
+    if (impl)
+        read_tensor(impl, tensor);
+    if (impl && gradient && tensor->gradient)
+        read_tensor(tensor->gradient, gradient);
+    jm_read_copies(copied);
+    return impl != 0;
+}
+
 static void observe_tensor(Addr object, ObservedRole role)
 {
     TorchTensor tensor;
-    Addr impl = tensor_impl(object);
-    if (!impl)
-        return;
-    read_tensor(impl, &tensor);
-    observe(&tensor, role);
+    if (read_tensors(object, &tensor, NULL))
+        observe(&tensor, role);
 }
 
 // Containers are searched to this depth: an optimizer's state is a dictionary by parameter, and some keep lists in it.
@@ -194,18 +206,14 @@ static void observe_optimizer(Addr optimizer)
 static void observe_own(Addr object, Bool is_parameter)
 {
     TorchTensor tensor, gradient;
-    Addr impl = tensor_impl(object);
-    if (!impl)
+    if (!read_tensors(object, &tensor, &gradient))
         return;
-    read_tensor(impl, &tensor);
     if (is_parameter)
         observe(&tensor, OBSERVED_PARAMETER);
     else if (tensor.is_leaf)
         jm_live_tensor_observed(tensor.data, OBSERVED_LEAF);
-    if (tensor.gradient) {
-        read_tensor(tensor.gradient, &gradient);
+    if (tensor.gradient)
         observe(&gradient, OBSERVED_GRADIENT);
-    }
 }
 
 // Set when a walk has seen a class of PyTorch. Otherwise rules stay in force, as in a program with another framework.

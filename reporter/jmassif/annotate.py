@@ -54,7 +54,7 @@ def _recorder() -> Optional[Any]:
         return None
     import ctypes
 
-    functions = ctypes.CDLL(None)
+    functions = ctypes.PyDLL(None)  # it keeps the interpreter's lock: the recorder reads objects faster
     return functions if hasattr(functions, "jmassif_region_begin") else None
 
 

@@ -399,6 +399,11 @@ Bool host_others_run(void)
     return True;
 }
 
+UWord host_call(Addr function)
+{
+    return ((UWord(*)(void))function)();
+}
+
 UInt host_n_threads(void)
 {
     return MAX_THREADS + 1;

@@ -13,7 +13,7 @@ from typing import Any, Iterable
 
 import torch
 
-_jmassif = ctypes.CDLL("libjmassif.so")
+_jmassif = ctypes.PyDLL("libjmassif.so")
 
 
 def device_bytes(tensors: Iterable[torch.Tensor]) -> int:
