@@ -124,6 +124,16 @@ def test_less_than_a_whole_block_was_asked_for_if_its_line_asked_for_less_elsewh
     assert [size // half for size in requests(steps, made)] == [4, 7, 4, 8, 4, 7, 4, 7]
 
 
+def test_a_block_of_the_large_pool_was_no_request_for_a_small_one() -> None:
+    training = Training()
+    for line, at, n_bytes in (("mask", 0, 3 * MIB // 2), ("other", 3 * MIB // 2, 37 * MIB // 2)):
+        training.tensor(line, at, n_bytes)
+    training.freed("mask", 0)
+    training.tensor("mask", 0, 3 * MIB // 2)
+    steps = steps_of(training.trace.load())
+    assert list(replay(steps, steps.sizes, Settings()).above) == [0, 18 * MIB - 1 - MIB // 2, MIB]
+
+
 def test_what_was_asked_for_is_in_proportion_to_the_allocation_before() -> None:
     training, half = Training(), MIB // 2
     for line, at, n_bytes in (("input", 0, 3), ("output", 3, 6), ("input", 9, 4), ("output", 13, 8), ("mask", 21, 11)):
@@ -156,7 +166,7 @@ def repeated(seed: int, leaks: bool, n_times: int = 16) -> Steps:
         if period == 2:
             emptied.append(len(order))
     sizes[len(sizes) * 3 // 4] = 512 * 99999
-    return Steps(sizes, array("I", sizes), array("I"), order, emptied, 0, 0, len(order), 0, False)
+    return Steps(sizes, array("I", sizes), array("I"), order, emptied, 0, 0, (len(order),) * 2, 0, False)
 
 
 @pytest.mark.parametrize("leaks", (False, True))
@@ -193,6 +203,29 @@ def test_pools_replay_what_the_allocator_does_and_repeated_steps_once(
             assert pools.reserved(settings, enough) == min(enough, peak[0]), settings
         if not leaks:
             assert n_calls < len(steps.sizes) / 2
+
+
+def test_a_pool_that_reserved_early_is_replayed_early(monkeypatch: "pytest.MonkeyPatch") -> None:
+    sizes, order, calls = array("Q"), array("i"), array("i")
+    for number in range(2000):
+        sizes.append(5 * MIB + number * 512 if number > 1800 else 512 * (number % 97 + 1))
+        order.extend((number, ~(number - 5)) if number >= 5 else (number,))
+    steps = Steps(sizes, array("I", sizes), array("I"), order, [], 0, 0, (len(order), 1), 0, False)
+    malloc, wholly = Pool.malloc, replay(steps, sizes[:], Settings()).reserved
+
+    def counted(pool: Pool, size: int) -> Any:
+        calls.append(pool.is_small)
+        return malloc(pool, size)
+
+    monkeypatch.setattr("jmassif.analysis.allocator_steps._LEAST_STEPS", 100)
+    monkeypatch.setattr("jmassif.analysis.allocator_replay._SHORTEST_STRETCH", 64)
+    monkeypatch.setattr(Pool, "malloc", counted)
+    assert replay(steps, sizes, Settings()).reserved == wholly == 62 * MIB
+    assert sum(calls) < 200 < len(calls)
+    emptied = steps._replace(emptied=[3000])
+    del calls[:]
+    replay(emptied, sizes, Settings())
+    assert sum(calls) > 1000
 
 
 def test_of_free_blocks_of_one_size_the_first_in_memory_is_taken() -> None:

@@ -44,8 +44,8 @@ class Replay(NamedTuple):
     above: "array[int]"
 
 
-def replay(steps: Steps, sizes: "array[int]", settings: Settings, allowed: int = 0) -> Replay:
-    """Steps.replayed with these sizes. `allowed` as in CachingAllocator. Raises OutOfMemory."""
+def replay(steps: Steps, sizes: "array[int]", settings: Settings, allowed: int = 0, has_small: bool = True) -> Replay:
+    """Steps.replayed with these sizes. `allowed` as in CachingAllocator. `has_small`: with small blocks. Raises OutOfMemory."""
     above = array("Q", bytes(8 * len(sizes)))
     if steps.is_host:
         peak = max(handed_out(steps.order, sizes))
@@ -54,8 +54,11 @@ def replay(steps: Steps, sizes: "array[int]", settings: Settings, allowed: int =
     if allowed:
         reserved = _within(steps, blocks, CachingAllocator(settings, allowed, steps.falls))
     else:
-        pools = Pools(steps, sizes)
-        reserved = _most(pools.changes(blocks, settings, is_small, above) for is_small in (False, True))
+        pools = Pools(steps, sizes, sizes is steps.sizes)
+        reserved = _most(
+            pools.changes(blocks, settings, is_small, above) for is_small in (False, True)[: 1 + has_small]
+        )
+        del pools
     return Replay(reserved, max(handed_out(steps.replayed, blocks)), above)
 
 
@@ -105,28 +108,35 @@ class _Stretch(NamedTuple):
 class Pools:
     """The steps of a run, to be replayed with several settings."""
 
-    def __init__(self, steps: Steps, sizes: "array[int]") -> None:
-        self._steps, order = steps, steps.replayed
-        self._sizes = sizes[: max(order) + 1]
-        is_small = bytearray(map(SMALL.__ge__, self._sizes))
-        is_large = is_small.translate(bytes((1, 0)).ljust(256))
-        # By pool; ~number is an index from the end.
-        self._is_own = [(each + each[::-1]).__getitem__ for each in (is_large, is_small)]
-        stretches = list(_stretches(steps, order, self._sizes))
-        self._stretches = [
-            [each._replace(order=array("i", compress(each.order, map(is_own, each.order)))) for each in stretches]
-            for is_own in self._is_own
-        ]
-        self._least: Dict[int, int] = {}  # that the small pool reserves, by roundup_power2_divisions
+    def __init__(self, steps: Steps, sizes: "array[int]", is_recorded: bool = True) -> None:
+        """`is_recorded`: the sizes are those of the run, of which each pool has done enough when its own blocks have."""
+        order = steps.replayed
+        self._falls, self._sizes = steps.falls, sizes[: max(order) + 1]
+        is_small = bytes(map(SMALL.__ge__, self._sizes))
+        of_small = bytes(map((is_small + is_small[::-1]).__getitem__, order))  # ~number is an index from the end
+        of_pools = (of_small.translate(bytes((1, 0)).ljust(256)), of_small)
+        # An emptied cache has less of either pool.
+        enough = steps.enough if is_recorded and not steps.emptied else (len(order),) * 2
+        self._stretches: Tuple[List[_Stretch], List[_Stretch]] = [], []
+        at = 0
+        for each in _stretches(steps, order, self._sizes):
+            n = len(each.order)
+            for stretches, of_pool, end in zip(self._stretches, of_pools, enough):
+                if at < end:
+                    stretches.append(each._replace(order=array("i", compress(each.order, of_pool[at : at + n]))))
+            at += n * each.times
+        self._small = array("i", () if steps.emptied else compress(order[: enough[True]], of_small))
+        # Rounded sizes, and the least that the small pool reserves, by roundup_power2_divisions.
+        self._rounded: "Dict[int, Tuple[array[int], int]]" = {}
 
     def reserved(self, settings: Settings, enough: int) -> int:
         """At most; `enough`, if that is not less."""
-        sizes, divisions = rounded(self._sizes, settings), settings.roundup_power2_divisions
-        if not self._steps.emptied and divisions not in self._least:
-            order = self._steps.replayed
-            held = max(handed_out(compress(order, map(self._is_own[True], order)), sizes), default=0)
-            self._least[divisions] = -(-held // SMALL_SEGMENT) * SMALL_SEGMENT
-        least = self._least.get(divisions, 0)
+        divisions = settings.roundup_power2_divisions
+        if divisions not in self._rounded:
+            sizes = rounded(self._sizes, settings)
+            held = max(handed_out(self._small, sizes[: max(self._small, default=0) + 1]), default=0)
+            self._rounded[divisions] = sizes, -(-held // SMALL_SEGMENT) * SMALL_SEGMENT
+        sizes, least = self._rounded[divisions]
         of_large = self.changes(sizes, settings, is_small=False, enough=enough - least)
         if _most([of_large]) + least >= enough:
             return enough
@@ -141,9 +151,10 @@ class Pools:
         enough: int = ENDLESS,
     ) -> List[_Change]:
         """Changes of one pool, until it has reserved `enough`. With `above`, as in Replay, `blocks` become those that are taken."""
-        model = CachingAllocator(settings, falls=self._steps.falls)
+        model = CachingAllocator(settings, falls=self._falls)
         pool = (model.small if is_small else model.large)[0]
-        free, live = pool.order, {}  # type: List[int], Dict[int, Block]
+        free, live, malloc, add = pool.order, {}, pool.malloc, pool.add  # type: List[int], Dict[int, Block], Any, Any
+        is_open = above is not None and not pool.is_exact
         reserved, found = 0, []  # type: int, List[_Change]
         for own, first, made, times, is_emptied in self._stretches[is_small]:
             if is_emptied:
@@ -155,21 +166,22 @@ class Pools:
                 pairs = zip(own, chain(own[1:], (0,)))
                 for step, after in pairs:
                     if step < 0:
-                        pool.free(live.pop(~step))
+                        _, begin, size = live.pop(~step)
+                        add(begin, size)
                         continue
                     size = blocks[step]
                     if after == ~step and pool.is_exact and free and free[-1] >> ADDRESS_BITS >= size:
                         next(pairs)  # freed at once, and there is room: nothing changes
                         continue
-                    block = live[step] = pool.malloc(size)
+                    block = live[step] = malloc(size)
                     if model.reserved != reserved:
                         found.append((step, model.reserved - reserved))
                         reserved = model.reserved
                         if reserved >= enough:
                             return found
-                    if above is not None and not pool.is_exact and block[1] + block[2] not in pool.by_begin:
+                    if is_open and block[1] + block[2] not in pool.by_begin:
                         # Nothing was split off.
-                        above[step] = max(block[2] - MIB - 1, pool.below)
+                        above[step] = max(block[2] - MIB - 1, pool.below, SMALL)
                         blocks[step] = block[2]
                 times -= 1
                 last = first + made
@@ -178,7 +190,7 @@ class Pools:
                     own, first = _shifted(own, made), last
                     continue
                 live = later
-                if above is not None and not pool.is_exact:
+                if is_open:
                     above[last : last + times * made] = above[first:last] * times
                     blocks[last : last + times * made] = blocks[first:last] * times
                 times = 0
@@ -243,8 +255,11 @@ def _later(before: Dict[int, Block], live: Dict[int, Block], made: int, by: int)
 # ---- requests -----------------------------------------------------------------------------------
 
 
-def _in_proportion(accounts: "array[int]", sizes: "array[int]", above: "array[int]") -> None:
-    """Resolve allocations whose size has had one proportion to that of one of the few before, as with sequences of any length."""
+def _in_proportion(accounts: "array[int]", sizes: "array[int]", above: "array[int]") -> bool:
+    """Resolve allocations whose size has had one proportion to that of one of the few before, as with sequences of any length.
+
+    False: there are none.
+    """
     open_ = list(compress(range(len(above)), above))
     examples = dict.fromkeys((accounts[number] for number in open_), _EXAMPLES)
     pairs: Dict[
@@ -275,12 +290,13 @@ def _in_proportion(accounts: "array[int]", sizes: "array[int]", above: "array[in
                     break
     for number, size in found.items():
         sizes[number], above[number] = size, 0
+    return bool(found)
 
 
 def requests(steps: Steps, made: Replay) -> "array[int]":
     """Sizes asked for: of a block that was taken whole what its stack asked for elsewhere after such an allocation, if that may be."""
     sizes, above = array("Q", steps.sizes), made.above[:]
-    for _ in range(2):
+    if _in_proportion(steps.accounts, sizes, above):
         _in_proportion(steps.accounts, sizes, above)
     n = max(compress(range(len(above)), above), default=-1) + 1
     for _ in range(2):  # what is known after the first time is an allocation before others

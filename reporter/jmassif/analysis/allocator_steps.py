@@ -2,11 +2,11 @@
 """Allocations and frees of a caching allocator, from a trace; without a GPU, of large blocks of the heap. Sizes are bytes."""
 
 from array import array
-from itertools import accumulate, compress, count
-from operator import neg
+from itertools import accumulate, compress
+from operator import add, and_, neg
 from typing import Dict, Iterable, Iterator, List, NamedTuple, Set, Tuple
 
-from jmassif.analysis.caching_allocator import LEAST
+from jmassif.analysis.caching_allocator import LEAST, LEAST_OWN_SEGMENT
 from jmassif.analysis.device_history import Ranges
 from jmassif.analysis.device_memory import CACHE
 from jmassif.analysis.oom import chains_of
@@ -32,7 +32,9 @@ class Steps(NamedTuple):
     emptied: List[int]  # steps of `order` before each time that the cache was emptied
     reserved: int  # the most it had reserved, as recorded
     allocated: int  # the most it had handed out, as recorded
-    last_growth: int  # of `order`: steps until it reserved for the last time
+    growths: Tuple[
+        int, int
+    ]  # of `order`: steps until the pool of large blocks, and of small ones, reserved for the last time
     peak: int  # likewise, until it had handed out the most
     falls: bool  # segments came at ever lower addresses, as a rule
     is_host: bool = False  # large blocks of the heap instead, whose sizes are exact; reserved is allocated
@@ -44,7 +46,13 @@ class Steps(NamedTuple):
     @property
     def replayed(self) -> "array[int]":
         """The part of `order` that is enough: a run that reserves nothing more for as long again goes on like that."""
-        return self.order[: max(2 * self.last_growth, _LEAST_STEPS)]
+        return self.order[: max(self.enough)]
+
+    @property
+    def enough(self) -> Tuple[int, int]:
+        """Steps of `order` that are enough for either pool alone."""
+        large, small = (max(2 * growth, _LEAST_STEPS) for growth in self.growths)
+        return large, small
 
     def held_at_peak(self) -> List[int]:
         """Numbers of the allocations that were live when most was handed out."""
@@ -83,18 +91,43 @@ def steps_of(run: Profile, is_host: bool = False) -> Steps:
     is_first = bytearray(
         is_counted[account] and first.setdefault(key, account) == account for account, key in enumerate(keys)
     )
-    sizes, of, rows, order = array("Q"), array("I"), array("I"), array("i")
+    sorts = bytes(map(add, is_counted, map(and_, is_counted, is_cache)))  # 1: a block's, 2: a segment's
+    rows, order = array("I"), array("i")
     emptied, segments, handles = [], Ranges(), {}  # type: List[int], Ranges, Dict[int, int]
     in_segments: Set[int] = set()  # addresses that were found there
     live: Dict[int, int] = {}
-    reserved = most_reserved = last_growth = falls = last_segment = 0
+    known: Dict[int, int] = {}  # accounts of allocations by number, after their role
+    growths = [0, 0]
+    reserved = most_reserved = falls = last_segment = n = 0
     last = ended = -1  # the allocation that was freed last, and its address, where that was the last step
     retries = _retries(run)
-    columns = (run.blocks.address, run.blocks.size, run.blocks.account, frees)
-    for row, (address, size, account, is_free) in enumerate(zip(*columns)):
-        if not is_counted[account]:
-            continue
-        if is_cache[account]:
+    bytes_of, account_of = run.blocks.size, run.blocks.account
+    for row, (address, size, account, is_free) in enumerate(zip(run.blocks.address, bytes_of, account_of, frees)):
+        sort = sorts[account]
+        if sort == 1:
+            if is_free:
+                number = live.pop(address, -1)
+                if number >= 0:
+                    order.append(~number)
+                    ended, last = address, number
+                continue
+            if not is_host and address not in in_segments:
+                if address in segments:
+                    in_segments.add(address)
+                elif not (handles and has_handle[account]):
+                    continue
+            if ended == address and not is_first[account] and bytes_of[rows[last]] == size:
+                before = known.get(last, account_of[rows[last]])
+                if before != account and accounts.nodes[before] == accounts.nodes[account]:
+                    # The same block; its role is known now.
+                    order.pop()
+                    live[address], known[last], ended = last, account, -1
+                    continue
+            live[address] = n
+            order.append(n)
+            rows.append(row)
+            n, ended = n + 1, -1
+        elif sort:
             held = handles if has_handle[account] else segments.bytes
             if not is_free:
                 if has_handle[account]:
@@ -105,7 +138,7 @@ def steps_of(run: Profile, is_host: bool = False) -> Steps:
                 last_segment = address
                 reserved += size
                 most_reserved = max(most_reserved, reserved)
-                last_growth = len(order)
+                growths[size < LEAST_OWN_SEGMENT] = len(order)
             elif address in held:
                 reserved -= handles.pop(address) if has_handle[account] else segments.remove(address)
                 in_segments.clear()
@@ -113,53 +146,26 @@ def steps_of(run: Profile, is_host: bool = False) -> Steps:
                 if not is_own and emptied[-1:] != [len(order)]:
                     emptied.append(len(order))
                     ended = -1
-            continue
-        if is_free:
-            number = live.pop(address, -1)
-            if number >= 0:
-                order.append(~number)
-                ended, last = address, number
-            continue
-        if not is_host and address not in in_segments:
-            if address in segments:
-                in_segments.add(address)
-            elif not (handles and has_handle[account]):
-                continue
-        if (
-            ended == address
-            and sizes[last] == size
-            and not is_first[account]
-            and accounts.nodes[of[last]] == accounts.nodes[account]
-            and of[last] != account
-        ):
-            # The same block; its role is known now.
-            order.pop()
-            live[address] = last
-            of[last] = account
-        else:
-            live[address] = len(sizes)
-            order.append(len(sizes))
-            sizes.append(size)
-            of.append(account)
-            rows.append(row)
-        ended = -1
+    sizes = array("Q", map(bytes_of.__getitem__, rows))
+    of = array("I", map(account_of.__getitem__, rows))
+    for number, account in known.items():
+        of[number] = account
     if not sizes and not run.is_complete:
         raise FitError("the trace was cut off before PyTorch allocated anything")
-    if not sizes and not any(run.timeline.device):
-        raise FitError(
-            "the trace has no steps of PyTorch's CUDA allocator, for the run used no GPU: --batch=N judges host memory"
-        )
     if not sizes:
-        raise FitError(
-            "the trace has no steps of PyTorch's CUDA allocator (PyTorch 1.10 or later with its native allocator has)"
-        )
+        why = " (PyTorch 1.10 or later with its native allocator has)"
+        if not any(run.timeline.device):
+            why = ", for the run used no GPU: --batch=N judges host memory"
+        raise FitError(f"the trace has no steps of PyTorch's CUDA allocator{why}")
     if max(sizes) > _LARGEST:
         raise FitError(f"the trace is damaged: no device holds the {size_text(max(sizes))} of one of its tensors")
-    allocated = max(handed_out(order, sizes))
-    peak = 1 + next(compress(count(), map(allocated.__eq__, handed_out(order, sizes))))
+    del bytes_of, account_of, live  # they are large
+    held_after = array("q", handed_out(order, sizes))
+    allocated = max(held_after)
     if is_host:
-        most_reserved, last_growth = allocated, len(order)
-    return Steps(sizes, of, rows, order, emptied, most_reserved, allocated, last_growth, peak, falls > 0, is_host)
+        most_reserved, growths = allocated, [len(order)] * 2
+    peak, both = 1 + held_after.index(allocated), (growths[0], growths[1])
+    return Steps(sizes, of, rows, order, emptied, most_reserved, allocated, both, peak, falls > 0, is_host)
 
 
 def any_steps(run: Profile) -> Steps:

@@ -6,7 +6,7 @@ one by one, and each size is continued in a straight line.
 """
 
 from array import array
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import chain, repeat
 from typing import Callable, Dict, Iterator, List, NamedTuple, Optional, Set, Tuple
 
@@ -83,46 +83,31 @@ class Continued(NamedTuple):
 
     def sizes(self, batch: int) -> "array[int]":
         """Sizes of at least as many allocations as are replayed."""
-        rounded_to = self.steps.rounded_to
+        (a, b), rounded_to = self.batches, self.steps.rounded_to
 
         @lru_cache(MOST_KNOWN)
         def at(before: int, was_whole: int, size: int, whole: int) -> int:
-            small, large = _Size(before, was_whole, rounded_to), _Size(size, whole, rounded_to)
-            return _size_at(small, large, self.batches, batch)
+            """As the allocator rounds it."""
+            if size <= before:
+                return size
+            if not a:
+                return max(1, -(-size * batch // (b * rounded_to))) * rounded_to
+            # Samples alone, if what is known leaves that open; else nothing of the batch's; else a fixed part besides.
+            most, least = min(before / a, size / b), _least(size, whole, rounded_to)
+            if max(_least(before, was_whole, rounded_to) / a, least / b) <= most:
+                n_bytes = (most if was_whole == whole else before / a if whole else size / b) * batch
+            elif least <= before:
+                return before
+            else:
+                n_bytes = before + (size - before) / (b - a) * (batch - a)
+            return max(1, -(-int(n_bytes) // rounded_to)) * rounded_to
 
         return array("Q", map(at, self.before, self.was_whole, self.steps.sizes, self.whole))
 
 
-class _Size(NamedTuple):
-    """A block's size, and the smallest request that it can stand for."""
-
-    bytes: int
-    is_whole: int
-    rounded_to: int
-
-    @property
-    def least(self) -> int:
-        """As little may have been asked for."""
-        return max(1, self.bytes - self.rounded_to + 1 - (MIB if self.is_whole else 0))
-
-
-def _size_at(small: _Size, large: _Size, batches: Tuple[int, int], batch: int) -> int:
-    """The size of an allocation that was `small` and `large` with these batches, as the allocator rounds it."""
-    a, b = batches
-    if large.bytes <= small.bytes:
-        return large.bytes
-    if not a:
-        return max(1, -(-large.bytes * batch // (b * large.rounded_to))) * large.rounded_to
-    # Samples alone, if what is known leaves that open; else nothing of the batch's; else a fixed part besides.
-    most = min(small.bytes / a, large.bytes / b)
-    if max(small.least / a, large.least / b) <= most:
-        each = most if small.is_whole == large.is_whole else small.bytes / a if large.is_whole else large.bytes / b
-        n_bytes = each * batch
-    elif large.least <= small.bytes:
-        return small.bytes
-    else:
-        n_bytes = small.bytes + (large.bytes - small.bytes) / (b - a) * (batch - a)
-    return max(1, -(-int(n_bytes) // large.rounded_to)) * large.rounded_to
+def _least(size: int, is_whole: int, rounded_to: int) -> int:
+    """As little may have been asked for of a block."""
+    return max(1, size - rounded_to + 1 - (MIB if is_whole else 0))
 
 
 def _sizes_of_model(steps: Steps, roles: Dict[int, Optional[str]]) -> Set[int]:
@@ -144,7 +129,10 @@ def continued(runs: Tuple[Profile, Profile], batches: Tuple[int, int]) -> Contin
     if smaller.is_host != larger.is_host:
         raise FitError("the runs differ in more than the batch: one used a GPU, the other did not")
     keys = [_stack_keys(run) for run in runs]
-    made = [replay(steps, steps.sizes, settings_of(run)) for steps, run in zip((smaller, larger), runs)]
+    made = [
+        replay(steps, steps.sizes, settings_of(run), has_small=steps is larger)
+        for steps, run in zip((smaller, larger), runs)
+    ]
     likes: Dict[int, "array[int]"] = {}  # numbers of allocations by the key of their stack
     of = {account: likes.setdefault(key, array("i")).append for account, key in keys[0].items()}
     for number, account in enumerate(smaller.accounts):
@@ -153,16 +141,17 @@ def continued(runs: Tuple[Profile, Profile], batches: Tuple[int, int]) -> Contin
     ends: Dict[int, Iterator[int]] = {key: chain(found, repeat(found[-1])) for key, found in likes.items() if found}
     counterparts = {account: ends.get(key, repeat(-1)) for account, key in keys[1].items()}
     least_recorded = runs[0].option("large", 0)  # smaller blocks of the heap have no records
+    least_of = partial(_least, rounded_to=larger.rounded_to)
 
     @lru_cache(MOST_KNOWN)
     def judged(n_bytes: int, whole: int, other_bytes: int, other_whole: int) -> Tuple[int, int, bool]:
         """Size of the counterpart, whether it was taken whole, and whether it is none. `other_bytes` is 0 without one."""
-        own, other = _Size(n_bytes, whole, larger.rounded_to), _Size(other_bytes, other_whole, larger.rounded_to)
-        if larger.is_host and not other.bytes and own.bytes * batches[0] < least_recorded * batches[1]:
-            other = own._replace(bytes=own.bytes * batches[0] // batches[1])
-        if other.bytes and own.bytes >= other.least and own.least * batches[0] <= other.bytes * batches[1]:
-            return other.bytes, other.is_whole, False
-        return own.bytes, own.is_whole, True
+        if larger.is_host and not other_bytes and n_bytes * batches[0] < least_recorded * batches[1]:
+            other_bytes, other_whole = n_bytes * batches[0] // batches[1], whole
+        least, other_least = least_of(n_bytes, whole), least_of(other_bytes, other_whole)
+        if other_bytes and n_bytes >= other_least and least * batches[0] <= other_bytes * batches[1]:
+            return other_bytes, other_whole, False
+        return n_bytes, whole, True
 
     at_peak = larger.held_at_peak()
     before, was_whole, unmatched = array("Q"), bytearray(), bytearray()
@@ -211,14 +200,12 @@ def continued(runs: Tuple[Profile, Profile], batches: Tuple[int, int]) -> Contin
         and roles[larger.accounts[n]] not in _FIXED_ROLES
         and not (batches[0] == 1 and is_workspace[larger.accounts[n]])
     )
-    if left > _MOST_UNLIKE * larger.allocated and 1 in batches:
+    if left > _MOST_UNLIKE * larger.allocated:
         raise FitError(
             f"PyTorch works in other ways on a batch of 1: {left / larger.allocated:.0%} of its bytes at the peak of batch {batches[1]} have no"
             " counterpart there; record batches 2 and 4 instead"
-        )
-    if left > _MOST_UNLIKE * larger.allocated:
-        raise FitError(
-            f"the runs differ in more than the batch: {found.unlike:.0%} of PyTorch's bytes at the peak of the larger have no"
+            if 1 in batches
+            else f"the runs differ in more than the batch: {share:.0%} of PyTorch's bytes at the peak of the larger have no"
             " counterpart in the other"
         )
     return found
