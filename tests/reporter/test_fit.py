@@ -26,7 +26,7 @@ from jmassif.analysis.caching_allocator import (
     SettingsError,
     parse_settings,
 )
-from jmassif.analysis.fit import TRIED, fit_batches, try_settings
+from jmassif.analysis.fit import TRIED, _largest, fit_batches, try_settings
 from jmassif.analysis.levers import levers_of
 from jmassif.analysis.summary import build_report, default_moment
 from jmassif.attribution.names import Names
@@ -226,6 +226,18 @@ def test_a_pool_that_reserved_early_is_replayed_early(monkeypatch: "pytest.Monke
     del calls[:]
     replay(emptied, sizes, Settings())
     assert sum(calls) > 1000
+
+
+def test_the_search_for_the_largest_batch_begins_with_what_was_recorded() -> None:
+    tried = []
+
+    def left(batch: int) -> int:
+        tried.append(batch)
+        return 15000 - 107 * batch
+
+    assert _largest(left, (2, 14800), (4, 14600)) == 140 and tried == [150, 140, 141]
+    assert _largest(lambda batch: 4 - batch, (2, 2), (4, 0)) == 4  # the first that is tried
+    assert _largest(lambda batch: -batch, (2, 100), (4, 90)) is None
 
 
 def test_of_free_blocks_of_one_size_the_first_in_memory_is_taken() -> None:

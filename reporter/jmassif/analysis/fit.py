@@ -65,18 +65,15 @@ class Fit(NamedTuple):
 
 # The batch does not explain a smaller difference of two runs.
 _LEAST_GROWTH = 0.01
+# Facts that two runs have to share, and their names.
+_SAME = {
+    "pytorch": "PyTorch", "cuda": "CUDA", "cudnn": "cuDNN", "arch": "the processor", "l4t": "the JetPack", "board": "the board"
+}  # fmt: skip
 
 
 def _check_alike(runs: Sequence[Profile]) -> None:
     """Raises FitError."""
-    for key, what in (
-        ("pytorch", "PyTorch"),
-        ("cuda", "CUDA"),
-        ("cudnn", "cuDNN"),
-        ("arch", "the processor"),
-        ("l4t", "the JetPack"),
-        ("board", "the board"),
-    ):
+    for key, what in _SAME.items():
         values = [fact(run, key) for run in runs]
         if values[0] != values[1]:
             raise FitError(
@@ -148,43 +145,36 @@ def fit_batches(
     def left(batch: int) -> int:
         return room.available - sum(beside(batch)) - made(0, batch)[0]
 
-    largest = None if is_recorded else _largest(left, batches[-1])
+    # About what the recorded batches leave.
+    points = [(each, room.available - n_bytes) for each, n_bytes in zip(found[0].batches, found[0].reserved)]
+    largest = None if is_recorded else _largest(left, points[0], points[1])
     wanted = asked or ({1} if is_recorded else {largest or 1, (largest or 0) + 1})
     known = () if is_recorded else tuple(batches)
     is_cut = not all(each.is_complete for each in runs)
-    needs = [need(batch) for batch in sorted(wanted)]
-    last = found[0]
-    lines = lines_of(run, last)
+    needs, lines, last = [need(batch) for batch in sorted(wanted)], lines_of(run, found[0]), found[0]
     if len(runs) == 1 and largest == _MOST_BATCH - 1 and not lines:
         raise FitError("nothing grows with the batch: is the trace of a training with PyTorch?")
-    return Fit(
-        needs,
-        largest,
-        room,
-        lines,
-        last.reserved[1],
-        last.modelled,
-        known,
-        last.unlike,
-        is_cut,
-        costs,
-        unused[-1],
-        last.steps,
-    )
+    figures = last.reserved[1], last.modelled, known, last.unlike
+    return Fit(needs, largest, room, lines, *figures, is_cut, costs, unused[-1], last.steps)
 
 
-def _largest(left: Callable[[int], int], batch: int) -> Optional[int]:
-    """The largest batch that leaves some bytes or none, if one does: more samples never need less. `batch` is tried first."""
-    low, high, before = 0, _MOST_BATCH, None  # type: int, int, Optional[Tuple[int, int]]
+_Point = Tuple[int, int]  # a batch, and the bytes that it leaves
+
+
+def _largest(left: Callable[[int], int], before: _Point, last: _Point) -> Optional[int]:
+    """The largest batch that leaves some bytes or none, if one does: more samples never need less. Two points are a guess."""
+    low, high = 0, _MOST_BATCH
     for tried in count():
         if high - low <= 1:
             break
+        guess = (low + high) // 2
+        if tried < _MOST_GUESSES and before[0] != last[0]:
+            each = (before[1] - last[1]) / (last[0] - before[0])
+            guess = last[0] + int(last[1] // each) if each > 0 else 2 * last[0]
+        batch = min(max(guess, low + 1), high - 1)
         n_bytes = left(batch)
         low, high = (batch, high) if n_bytes >= 0 else (low, batch)
-        each = (before[1] - n_bytes) / (batch - before[0]) if before else 0.0
-        before = batch, n_bytes
-        guess = batch + int(n_bytes // each) if each > 0 else 2 * batch
-        batch = min(max(guess if tried < _MOST_GUESSES else (low + high) // 2, low + 1), high - 1)
+        before, last = last, (batch, n_bytes)
     return low or None
 
 

@@ -119,10 +119,7 @@ def _doubts(runs: Dict[str, Profile], batches: Sequence[int]) -> Iterator[str]:
         if "parameter" in roles and "gradient" not in roles:
             yield f"{printable(name)} was killed before training: it has no gradients, and the figures are too low."
         elif "gradient" in roles and "optimizer" not in roles:
-            yield (
-                f"{printable(name)} was killed before its optimizer had any state: unless that keeps none, the figures"
-                " are too low."
-            )
+            yield f"{printable(name)} was killed before its optimizer had any state: unless that keeps none, the figures are too low."
 
 
 def _notes(fit: Fit, runs: Dict[str, Profile]) -> Iterator[str]:
@@ -184,14 +181,9 @@ def _fit_text(fit: Fit, runs: Dict[str, Profile], measured: List[Dict[str, Any]]
     yield f"{'batch':>7}{'program':>13}{reserves:>27}{'tensors, at most':>19}{'left':>13}"
     for need in fit.needs:
         left = fit.room.available - need.program
-        cells = (
-            size(need.program),
-            size(need.reserved),
-            size(need.allocated),
-            f"{'-' if left < 0 else ''}{size(abs(left))}",
-        )
-        batch = need.batch if fit.batches else "-"
-        yield f"{batch:>7}{cells[0]:>13}{cells[1]:>27}{cells[2]:>19}{cells[3]:>13}"
+        cells = [size(each) for each in (need.program, need.reserved, need.allocated)]
+        batch, sign = need.batch if fit.batches else "-", "-" if left < 0 else ""
+        yield f"{batch:>7}{cells[0]:>13}{cells[1]:>27}{cells[2]:>19}{sign + size(abs(left)):>13}"
     if measured:
         yield ""
         yield "measured in:"
