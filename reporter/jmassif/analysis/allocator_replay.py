@@ -38,7 +38,7 @@ class Replay(NamedTuple):
     """Results of the model for steps."""
 
     reserved: int  # at most
-    allocated: int
+    blocks: "array[int]"  # size of each allocation's
     # Of an allocation that took a large block as it was, for which up to 1 MiB less may have been asked for (else 0): more than
     # this was asked for, or a smaller block would have been taken.
     above: "array[int]"
@@ -48,8 +48,7 @@ def replay(steps: Steps, sizes: "array[int]", settings: Settings, allowed: int =
     """Steps.replayed with these sizes. `allowed` as in CachingAllocator. `has_small`: with small blocks. Raises OutOfMemory."""
     above = array("Q", bytes(8 * len(sizes)))
     if steps.is_host:
-        peak = max(handed_out(steps.order, sizes))
-        return Replay(peak, peak, above)
+        return Replay(max(handed_out(steps.order, sizes)), sizes, above)
     blocks = rounded(sizes, settings)[:]
     if allowed:
         reserved = _within(steps, blocks, CachingAllocator(settings, allowed, steps.falls))
@@ -58,8 +57,7 @@ def replay(steps: Steps, sizes: "array[int]", settings: Settings, allowed: int =
         reserved = _most(
             pools.changes(blocks, settings, is_small, above) for is_small in (False, True)[: 1 + has_small]
         )
-        del pools
-    return Replay(reserved, max(handed_out(steps.replayed, blocks)), above)
+    return Replay(reserved, blocks, above)
 
 
 def rounded(sizes: "array[int]", settings: Settings) -> "array[int]":
@@ -153,8 +151,8 @@ class Pools:
         """Changes of one pool, until it has reserved `enough`. With `above`, as in Replay, `blocks` become those that are taken."""
         model = CachingAllocator(settings, falls=self._falls)
         pool = (model.small if is_small else model.large)[0]
-        free, live, malloc, add = pool.order, {}, pool.malloc, pool.add  # type: List[int], Dict[int, Block], Any, Any
-        is_open = above is not None and not pool.is_exact
+        free, live = pool.order, {}  # type: List[int], Dict[int, Block]
+        malloc, add, above = pool.malloc, pool.add, None if pool.is_exact else above
         reserved, found = 0, []  # type: int, List[_Change]
         for own, first, made, times, is_emptied in self._stretches[is_small]:
             if is_emptied:
@@ -179,7 +177,7 @@ class Pools:
                         reserved = model.reserved
                         if reserved >= enough:
                             return found
-                    if is_open and block[1] + block[2] not in pool.by_begin:
+                    if above is not None and block[1] + block[2] not in pool.by_begin:
                         # Nothing was split off.
                         above[step] = max(block[2] - MIB - 1, pool.below, SMALL)
                         blocks[step] = block[2]
@@ -190,7 +188,7 @@ class Pools:
                     own, first = _shifted(own, made), last
                     continue
                 live = later
-                if is_open:
+                if above is not None:
                     above[last : last + times * made] = above[first:last] * times
                     blocks[last : last + times * made] = blocks[first:last] * times
                 times = 0

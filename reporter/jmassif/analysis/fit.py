@@ -12,7 +12,7 @@ from itertools import count
 from typing import Callable, List, NamedTuple, Optional, Sequence, Tuple
 
 from jmassif.analysis.allocator_replay import Pools, replay, requests, rounded
-from jmassif.analysis.allocator_steps import FitError, Steps, steps_of
+from jmassif.analysis.allocator_steps import FitError, Steps, handed_out, steps_of
 from jmassif.analysis.batches import NEARLY, Continued, Line, by_roles, continued, lines_of, settings_of
 from jmassif.analysis.caching_allocator import ENDLESS, LARGE_SEGMENT, MIB, ROUNDED_SEGMENT, Settings
 from jmassif.analysis.oom import allocator_config, at_least
@@ -132,7 +132,9 @@ def fit_batches(
     @lru_cache(None)
     def made(guess: int, batch: int) -> Tuple[int, int]:
         """Reserved and allocated, at most."""
-        return replay(found[guess].steps, found[guess].sizes(batch), settings)[:2]
+        steps = found[guess].steps
+        reserved, blocks, _ = replay(steps, found[guess].sizes(batch), settings)
+        return reserved, max(handed_out(steps.replayed, blocks))
 
     def need(batch: int) -> Need:
         reserved, allocated = zip(*(made(guess, batch) for guess in range(len(found))))
