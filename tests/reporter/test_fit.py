@@ -431,6 +431,20 @@ def test_what_is_held_when_no_tensor_is_does_not_grow_with_the_batch() -> None:
     assert (need.rest, need.allocated) == (300 * MIB, 256 * MIB)
 
 
+def test_blocks_without_a_record_are_supposed_of_the_same_program_alone(tmp_path: Path) -> None:
+    paths: List[Path] = []
+    for batch, script in ((2, "sums.py"), (4, "sums.py"), (4, "sorts.py")):
+        trace = Trace(time_unit="ms", command=f"{script} {batch}", memory="unified", process=f"{len(paths)}.1")
+        trace.lines.append("m option.large 65536")
+        array_ = trace.account("heap", "data", [f"py main (/app/{script}:4)"])
+        trace.block(2, 1 << 40, 100000, array_)
+        trace.snapshot(3, "exit", {array_: (100000, 1)}, {which: (3, {}) for which in ("total", "host")})
+        trace.lines += [f"y 0 {figure} {4 << 30}" for figure in ("mem-total", "mem-available")] + ["Z 4 exit 0"]
+        paths.append(trace.save(tmp_path, f"{len(paths)}.jm"))
+    assert run_jmassif("fit", *paths[:2], "--batch=2,4", "--at=8").status == 0
+    assert "more than the batch: 100% of" in refused(paths[0], paths[2], "--batch=2,4", "--at=8")
+
+
 def test_start_up_is_that_of_another_trace() -> None:
     base = [training(2).load(), training(4).load()]
     other = training(4, start_up=300 * MIB)

@@ -5,6 +5,7 @@ Two runs with batches of `a` and `b` samples make the same steps with other size
 one by one, and each size is continued in a straight line.
 """
 
+import re
 from array import array
 from functools import lru_cache, partial
 from itertools import chain, repeat
@@ -140,7 +141,9 @@ def continued(runs: Tuple[Profile, Profile], batches: Tuple[int, int]) -> Contin
     # A run with more steps repeats the last.
     ends: Dict[int, Iterator[int]] = {key: chain(found, repeat(found[-1])) for key, found in likes.items() if found}
     counterparts = {account: ends.get(key, repeat(-1)) for account, key in keys[1].items()}
-    least_recorded = runs[0].option("large", 0)  # smaller blocks of the heap have no records
+    # Smaller blocks of the heap have no records; of another program nothing is supposed.
+    programs = {re.sub(r"\d+", "", run.manifest.get("command", "")) for run in runs}
+    least_recorded = runs[0].option("large", 0) if len(programs) == 1 else 0
     least_of = partial(_least, rounded_to=larger.rounded_to)
 
     @lru_cache(MOST_KNOWN)
