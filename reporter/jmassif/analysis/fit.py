@@ -147,8 +147,11 @@ def fit_batches(
     def left(batch: int) -> int:
         return room.available - sum(beside(batch)) - made(0, batch)[0]
 
-    # About what the recorded batches leave.
-    points = [(each, room.available - n_bytes) for each, n_bytes in zip(found[0].batches, found[0].reserved)]
+    # What the recorded batches leave: the smaller about.
+    points = [
+        (batch, room.available - sum(beside(batch)) - n_bytes + found[0].reserved[1] - found[0].modelled)
+        for batch, n_bytes in zip(found[0].batches, found[0].reserved)
+    ]
     largest = None if is_recorded else _largest(left, points[0], points[1])
     wanted = asked or ({1} if is_recorded else {largest or 1, (largest or 0) + 1})
     known = () if is_recorded else tuple(batches)
