@@ -444,6 +444,7 @@ class JobReport(NamedTuple):
     job: Processes
     ledger: Ledger  # of all processes at the main peak, without inherited memory
     adjustments: Adjustments
+    copied: int  # by forks, of what they inherited; at most, in bytes
     ended: List[Ended]  # each of the processes
     failures: List[Ended]  # of these; in a distributed job in their order (_failure_order), else in the tree's
     growing: List[Tuple[Process, Growth]]  # the largest growth first
@@ -475,14 +476,14 @@ def adjustments(at: JobMoment) -> Adjustments:
     return Adjustments(unwritten, beyond_ledgers - unwritten)
 
 
-def copied_by_forks(at: JobMoment) -> int:
+def _copied_by_forks(at: JobMoment, rest: int) -> int:
     """Estimate of the inherited pages that forks wrote to: at most what they inherited, and what no ledger has."""
     copied = 0
     for part in at.parts:
         if part.has_share and part.process.shares:
             held = part.process.profile.composition(0).values()
             copied += min(sum(n_bytes for n_bytes, _ in held), max(0, part.host - part.observed.host))
-    return max(0, min(copied, adjustments(at).rest))
+    return max(0, min(copied, rest))
 
 
 # ---- ranks -----------------------------------------------------------------------------------
@@ -554,4 +555,6 @@ def build_job_report(job: Processes, known: Optional[Sequence[Names]] = None) ->
     first = next((each for each in failures if each.process.rank), None)
     odd = _odd_rank(ranks)
     regions = [(process, row) for process in job.members for row in regions_by_name(process.profile)]
-    return JobReport(job, ledger_of(at), adjustments(at), ended, failures, growing, best, ranks, odd, first, regions)
+    rest = adjustments(at)
+    copied = _copied_by_forks(at, rest.rest)
+    return JobReport(job, ledger_of(at), rest, copied, ended, failures, growing, best, ranks, odd, first, regions)

@@ -15,7 +15,6 @@ from jmassif.analysis.processes import (
     Processes,
     RankRow,
     build_job_report,
-    copied_by_forks,
 )
 from jmassif.model.process_tree import FORKED, REPLACED, Process
 from jmassif.model.run import Profile
@@ -127,7 +126,7 @@ def _odd(found: OddRank, n_ranks: int) -> str:
 
 def _copied(made: JobReport) -> str:
     """ "" where forks copied few pages."""
-    n_bytes, whole = copied_by_forks(made.job.main_peak), made.job.main_peak.on("total")
+    n_bytes, whole = made.copied, made.job.main_peak.on("total")
     if not n_bytes or n_bytes < _LEAST_COPIED * whole:
         return ""
     text = f"About {size(n_bytes)}, {whole_percent(n_bytes, whole)} of the sum, are pages that forks copied by writing to them."
