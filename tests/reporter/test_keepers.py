@@ -2,7 +2,7 @@
 """Variables that keep the objects of a leak, by hand-made runs: those whose containers grew meanwhile, and no others."""
 
 import json
-from typing import Any, List
+from typing import Any, List, Sequence
 
 import pytest
 
@@ -19,22 +19,31 @@ from jmassif.render.view import View
 from tests.reporter.traces import Trace
 
 MIB = 1 << 20
+IMPORTING = ["py _find_and_load (<frozen importlib._bootstrap>:1360)"]
 VIEW = View(None, 5, "owner", 70, None, None)
 GROWS, LATE, EARLY = range(1, 21), [0] * 10 + [5] * 10, [5] * 20
 
 
 def traced(
-    table: List[int], leak: List[int], of_type: int = 700, sort: str = "module", holder: str = "__main__"
+    table: List[int],
+    leak: List[int],
+    of_type: int = 700,
+    sort: str = "module",
+    holder: str = "__main__",
+    inner: Sequence[str] = (),
 ) -> Trace:
-    """A line that holds MiB of objects, and a list whose table holds so many times 256 bytes."""
+    """A line that holds MiB of objects, and a list whose table holds so many times 256 bytes; frames inside that line."""
     trace = Trace()
-    objects, elements = (trace.account("heap", "data", [f"py f (/a/train.py:{line})"]) for line in (17, 18))
+    modules = trace.account("heap", "python", IMPORTING)
+    objects = trace.account("heap", "data", ["py f (/a/train.py:17)"])
+    elements = trace.account("heap", "data", [*inner, "py f (/a/train.py:18)"])
     for step, (held, kib) in enumerate(zip(leak, table)):
         if step == 19:
             words = [trace.string(text) for text in ("list", "Tensor", "history")]
             trace.lines.append(f"H {elements} 700 {of_type} {' '.join(map(str, words))} {sort} {trace.string(holder)}")
         changes = {objects: (held * MIB, 1, held * MIB, held, 0), elements: (kib << 8, 1, kib << 8, kib, 0)}
-        trace.snapshot(step, "end" if step == 19 else "time", changes)
+        imported = {modules: (64 * MIB, 1, 64 * MIB, 64 * MIB, 0)} if step == 0 else {}
+        trace.snapshot(step, "end" if step == 19 else "time", {**changes, **imported})
     trace.snapshot(20, "exit", {objects: (0, 0), elements: (0, 0)})
     return trace
 
@@ -85,6 +94,14 @@ def test_what_grew_before_the_leak_or_with_none_is_not_named() -> None:
     assert named(run(EARLY, list(GROWS))) == []
     assert named(run(list(GROWS), EARLY)) == []
     assert named(run(LATE, list(GROWS))) != []
+
+
+def test_what_grew_at_the_very_end_is_not_named() -> None:
+    assert named(run([0] * 17 + [5] * 3, list(GROWS))) == []
+
+
+def test_what_an_import_in_the_midst_of_the_leak_filled_is_not_named() -> None:
+    assert named(run(LATE, list(GROWS), inner=IMPORTING)) == []
 
 
 @pytest.mark.parametrize(

@@ -574,8 +574,8 @@ class Keeper(NamedTuple):
     label: str  # the line that made the container larger the last time
 
 
-# The memory of a container's elements grew by so much while a line leaked, or in the last two thirds of that. Sets grow fourfold
-# at once, so that is too short for them.
+# The memory of a container's elements grew by so much while a line leaked, or in the last two thirds of that, and not in the
+# last third alone. Sets grow fourfold at once, so two thirds are too short for them.
 _LEAST_GROWN = 1.25
 
 
@@ -585,14 +585,14 @@ def keepers(profile: Profile, names: Names) -> List[Keeper]:
     if not growth.lines or not profile.containers:
         return []
     since = min(leak.since for leak in growth.lines)
-    begin, third = (
-        profile.composition(snapshot_by(profile, time)) for time in (since, since + (growth.end - since) // 3)
-    )
-    after = profile.composition(before_clean_up(profile))
+    thirds = [snapshot_by(profile, since + (growth.end - since) * n // 3) for n in range(3)]
+    held = list(map(profile.composition, (*thirds, before_clean_up(profile))))
+    is_import = importing(profile, names)
 
     def has_grown(each: Container) -> bool:
-        before = (begin if each.container == "set" else third).get(each.account, (0, 0))[0]
-        return after.get(each.account, (0, 0))[0] > _LEAST_GROWN * before
+        begin, third, late, after = (then.get(each.account, (0, 0))[0] for then in held)
+        before = begin if each.container == "set" else third
+        return after > _LEAST_GROWN * before and late > _LEAST_GROWN * begin and not is_import[each.account]
 
     found = [
         Keeper(
