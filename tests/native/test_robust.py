@@ -245,6 +245,33 @@ def test_mappings_are_counted_once_if_another_library_overwrites_mmap(way: str) 
     assert held(profile, program, "anon") == {"map": (sum((245 + i) * 4096 for i in range(5, 10)), 5)}
 
 
+def test_what_a_program_has_mapped_stays_its_own_where_a_library_is_loaded_below_it() -> None:
+    """The kernel then merges it with the library's zero-initialised data, which nobody announces."""
+    library = c(
+        "static char zero[1800 << 10]; char *end(void) { return (char *)(((long)zero + sizeof zero + 4095) & -4096); }",
+        "-shared",
+        "-fpic",
+    )
+    program = c(
+        """
+__attribute__((noinline)) static char *map(size_t n) { return mmap(0, n, 3, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0); }
+int main(int argc, char **argv) {
+    char *mapped = map(2000 << 10), *kept = mapped + (1920 << 10);
+    munmap(mapped, 1920 << 10);
+    char *(*end)(void) = dlsym(dlopen(argv[1], RTLD_NOW), "end");
+    memset(kept, 1, 80 << 10);
+    printf("%d\\n", kept == end());
+    fflush(stdout);
+    _exit(0);
+}
+""",
+        "-ldl",
+    )
+    ran = same([program, library], "--pages=yes")
+    assert ran.done.stdout == "1\n"
+    assert held(ran.profile(), program, "anon")["map"] == (80 << 10, 1)
+
+
 # ---- descriptors -----------------------------------------------------------------------------
 
 CLOSERS = {

@@ -187,7 +187,7 @@ static void take_over(Known *k, const Known *before)
     k->is_heap |= has_begun && !is_data;
 }
 
-typedef enum { SORT_OTHER, SORT_HEAP, SORT_OWN } Sort;
+typedef enum { SORT_OTHER, SORT_NEW_DATA, SORT_HEAP, SORT_OWN } Sort;
 
 // The sort of memory without a file at an address; lowers `end` to where it may end.
 static Sort sort_at(Addr address, Bool is_new_data, Addr *end)
@@ -204,18 +204,19 @@ static Sort sort_at(Addr address, Bool is_new_data, Addr *end)
     }
     Word i = first_behind(address);
     if (i == jm_array_n(&known))
-        return is_new_data ? SORT_OTHER : SORT_HEAP;
+        return is_new_data ? SORT_NEW_DATA : SORT_HEAP;
     const Known *old = at(i);
     if (address < old->start) {
         *end = jm_smaller(*end, old->start);
-        return is_new_data ? SORT_OTHER : SORT_HEAP;
+        return is_new_data ? SORT_NEW_DATA : SORT_HEAP;
     }
     *end = jm_smaller(*end, old->end);
     return old->is_heap || old->is_own || old->path ? SORT_HEAP : SORT_OTHER;
 }
 
-// The kernel merges neighbours: a block that malloc has mapped with a mapping of the program's, or the recorder's.
-// Split the listed mapping where known sorts change.
+// The kernel merges neighbours: a block that malloc has mapped with a mapping of the program's, or the recorder's, and
+// what the program has mapped with the zero-initialised data of an object that was loaded below it. Split the listed
+// mapping where known sorts change.
 static void part_merged(Word i)
 {
     const Known *before = i > 0 ? jm_array_at(&fresh, i - 1) : NULL;
