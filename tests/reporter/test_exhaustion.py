@@ -607,4 +607,4 @@ def test_a_short_report_has_the_actions_on_its_first_screen_alone() -> None:
     views = (View(None, 1, "stack", 70, is_brief=is_brief) for is_brief in (True, False))
     short, full = ("\n".join(out_of_memory(report, view)) for view in views)
     assert "max_split_size_mb" in full and "max_split_size_mb" not in short
-    assert [finding.key for finding in findings(report)] == ["expandable-segments", "max-split-size"]
+    assert [finding.key for finding in findings(report)] == ["expandable-segments", "max-split-size", "holds-most"]

@@ -90,6 +90,7 @@ def test_out_of_memory_names_the_line_the_size_and_what_was_missing() -> None:
     report = of(ended(run.trace, "exit 1"))
     said = "OUT OF MEMORY at 2 ms: cudaMalloc of 300 MiB at train.py:7 was 104 MiB short; exit status 1"
     assert verdict(report) == said and not remarks(report)
+    assert "That line holds most: train.py:7 (f), 3.81 GiB, 100 % of it." in [found.text for found in findings(report)]
     # Everything below is of that moment.
     assert (report.moment.name, report.moment.snapshot, report.failure) == ("the failure", 2, report.out_of_memory[0])
     assert report.ladders[0].time == 2 and report.ledger.total.bytes == 3900 * MIB
@@ -104,6 +105,7 @@ def test_a_leak_that_ends_in_a_failure_comes_before_what_helps_once() -> None:
     trace.snapshot(3002, "end", {})
     report = of(ended(trace, "exit 1", 3003))
     assert report.failure and findings(report)[0].text.startswith("Leak: train.py:3 (load) keeps what it allocates")
+    assert "holds-most" not in {finding.key for finding in findings(report)}
 
 
 def test_a_failure_has_one_time() -> None:

@@ -534,9 +534,10 @@ def findings(report: Report) -> List[Finding]:
     if report.failure is None and loading and report.loading:
         found.append(Finding("loading", max(0, report.loading.peak - report.loading.steady_peak), loading))
     spot = report.hot_spot
-    if report.failure and spot and spot.is_yours and spot.label.split(" ")[0] != report.failure.line.split(" ")[0]:
+    if report.failure and spot and spot.is_yours and not any(f" {spot.label} keeps" in each.text for each in first):
+        which = "That" if spot.label.split(" ")[0] == report.failure.line.split(" ")[0] else "Another"
         held = f"{size(spot.bytes)}, {whole_percent(spot.bytes, report.wholes[0].bytes)} of it"
-        found.append(Finding("holds-most", 0, f"Another line holds most: {spot.label}, {held}."))
+        found.append(Finding("holds-most", 0, f"{which} line holds most: {spot.label}, {held}."))
     if report.failure is None and imports:
         found.append(Finding("imports", 0, imports))
     left = _not_freed_text(report)
