@@ -129,6 +129,16 @@ def test_of_a_board_it_leads_from_jtop_to_torch() -> None:
     assert dict(ladder.rungs[-1].parts) == {"tensor": 500 * MIB, "workspace": 8 * MIB}
 
 
+def test_of_a_pool_without_a_framework_s_tensors_no_count_is_given() -> None:
+    """What the pool has given out is of other owners, so that it would be the cache's bytes alone."""
+    trace = Trace()
+    owners = {trace.account("device", owner): (90 * MIB, 1) for owner in ("cache", "app")}
+    trace.snapshot(10, "time", owners, {"total": (10, {})})
+    profile = trace.load()
+    (ladder,) = ladders(profile, select(profile, "peak"))
+    assert "reserved" not in ladder.beside
+
+
 def test_memory_that_the_kernels_figures_came_too_early_for_is_no_other_programs() -> None:
     profile = board_trace(tensors=1800).load()
     lines = ladder_section(build_report(profile, select(profile, "peak")))

@@ -200,6 +200,7 @@ def _beside(profile: Profile, rows: List[UsageRow], sampled_at: Optional[int]) -
         value = None if sampled_at is None else profile.system_at(figure, sampled_at)
         if value is not None:
             found[key] = value
-    if has_device(profile) and any(row.name == "cache" and row.usage.device_bytes for row in rows):
-        found["reserved"] = sum(row.usage.device_bytes for row in rows if row.name in RESERVED_OWNERS)
+    reserved = {row.name: row.usage.device_bytes for row in rows if row.name in RESERVED_OWNERS}
+    if has_device(profile) and reserved.get("cache") and any(map(reserved.get, ALLOCATED_OWNERS)):
+        found["reserved"] = sum(reserved.values())
     return found
