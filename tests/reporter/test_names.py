@@ -68,12 +68,13 @@ def test_the_site_is_the_first_frame_that_is_not_the_allocator() -> None:
     host = trace.account(
         "heap", "app", ["malloc (vgpreload_x.so)", "_Znwm (libstdc++.so.6)", "work (libcudart.so.10.2)"]
     )
-    device = trace.account(
-        "device", "app", ["cudaMalloc (libcudart.so.10.2)", "cuMemAlloc (libcuda.so.1)", "net (libnet.so)"]
-    )
+    by_cuda = [
+        trace.account(kind, "app", [f"{function} (libcudart.so.10.2)", "cuda (libcuda.so.1)", "net (libnet.so)"])
+        for kind, function in (("device", "cudaMalloc"), ("pinned", "cudaHostAlloc"))
+    ]
     names = Names(trace.load())
     assert (names.site(host), names.library(host)) == ("work (libcudart.so.10.2)", "libcudart.so.10.2")
-    assert (names.site(device), names.library(device)) == ("net (libnet.so)", "libnet.so")
+    assert [(names.site(each), names.library(each)) for each in by_cuda] == [("net (libnet.so)", "libnet.so")] * 2
 
 
 def test_a_native_site_tells_the_python_line_it_was_called_from() -> None:

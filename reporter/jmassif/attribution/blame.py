@@ -161,9 +161,10 @@ class Sites:
         """The Python frame that the account is charged to, 0 if there is none."""
         return self.charges(is_folded)[account]
 
-    def find_site(self, innermost: int, side: str) -> int:
-        """The node to blame, of a stack and the side that its memory is on. Where all frames are allocators', the innermost has to answer."""
-        node = innermost
+    def find_site(self, innermost: int, kind: str) -> int:
+        """The node to blame, of a stack and the kind of its memory. Where all frames are allocators', the innermost has to answer."""
+        # CUDA allocates pinned memory, too.
+        node, side = innermost, "host" if side_of(kind) == "host" and kind != "pinned" else "device"
         frames = self.profile.node_frame
         while node and self._allocates(frames[node], side):
             node = self.profile.node_parent[node]
@@ -194,5 +195,5 @@ class Sites:
         found = self._sites[account]
         if found == _UNKNOWN:
             node, kind, _ = self.profile.accounts[account]
-            found = self._sites[account] = self.find_site(node, side_of(kind) or "device")
+            found = self._sites[account] = self.find_site(node, kind)
         return found

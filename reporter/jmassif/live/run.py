@@ -123,7 +123,7 @@ class Sums(TailBuilder):
         for account in range(len(self._line_of), len(accounts)):
             node, kind, _ = accounts[account]
             side = side_of(kind)
-            place = self._lines.setdefault(self._line(node, kind, side), len(self.by_line)) if side else 0
+            place = self._lines.setdefault(self._line(node, kind), len(self.by_line)) if side else 0
             if place == len(self.by_line):
                 self.by_line.extend((0, 0))
             self._line_of.append(place + (side == "device"))
@@ -147,12 +147,12 @@ class Sums(TailBuilder):
                 history.popleft()
             history.append((time, self.by_line[:]))
 
-    def _line(self, node: int, kind: str, side: str) -> Tuple[str, int]:
+    def _line(self, node: int, kind: str) -> Tuple[str, int]:
         """A label, or a frame. Mapped files are one line, and so are the functions without names of each object file."""
         own, installed = self._innermost
         frame = own(node) or installed(node)
         if not frame and node:
-            frame = self.profile.node_frame[self._sites.find_site(node, side)]
+            frame = self.profile.node_frame[self._sites.find_site(node, kind)]
         if not frame:
             return f"({kind}, without a stack)", 0
         fields = self.profile.frame(frame)
