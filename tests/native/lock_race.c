@@ -166,7 +166,12 @@ static void *work(void *number)
             fork_once(thread, i + 1);
     }
 #ifdef BEYOND
+    pthread_barrier_wait(&end); // a fork during the race would find it half done
+    if (thread != 1)
+        begin();
     allocate(thread, 0);
+    if (thread != 1)
+        jm_native_end();
 #endif
     pthread_barrier_wait(&end);
     return NULL;
