@@ -71,6 +71,21 @@ def found(trace: Trace) -> List[str]:
     return [line.label for line in grown(trace).lines]
 
 
+@pytest.mark.parametrize("fails, after, is_found", [(True, 19, True), (False, 19, False), (True, 20, False)])
+def test_a_program_that_gives_up_has_not_stopped_to_grow(fails: bool, after: int, is_found: bool) -> None:
+    """A traceback of PyTorch's takes as long as many steps. What asked for less and goes on has stopped."""
+    trace = Trace()
+    account = trace.account("heap", "tensor", [SCRIPT.format("1")])
+    for step in range(20):
+        trace.snapshot(20 + step, "time", {account: (step * MIB, 1, 0, step)})
+    if fails:
+        trace.exhaustion(40, account, 1 << 30)
+        trace.snapshot(40, "out-of-memory")
+    for time in range(41, 52):
+        trace.snapshot(time, "time" if time < 51 else "end", {account: (after * MIB, 1, 0, time)})
+    assert bool(found(trace)) == is_found
+
+
 @pytest.mark.parametrize("what", sorted(GROWS))
 def test_what_holds_more_and_more_grows(what: str) -> None:
     assert found(run(_7=GROWS[what])) == ["b.py:7 (<module>)"]

@@ -450,6 +450,13 @@ def _without_temporaries(live: LiveBytesByAccount, left: LiveBytesByAccount, nam
     return kept
 
 
+def _before_failure(profile: Profile, end: int) -> int:
+    """Where a request failed and nothing more was held after it: a program that gives up does not grow."""
+    failed = max((each.snapshot for each in profile.exhaustions.values() if each.snapshot is not None), default=end)
+    totals = [snapshot.host + snapshot.device for snapshot in profile.snapshots[: end + 1]]
+    return failed if failed < end and max(totals[failed:]) == totals[failed] else end
+
+
 def find_growth(profile: Profile, names: Names) -> Growth:
     """Lines that were still growing at the end."""
     return names.once(_find_growth)
@@ -459,6 +466,7 @@ def _find_growth(profile: Profile, names: Names) -> Growth:
     if not profile.snapshots:
         return Growth([], "", 0, unknown="no-snapshot")
     end, last = last_before_the_fall(profile, before_return=True), before_clean_up(profile)
+    end = _before_failure(profile, end)
     at = profile.snapshots[end].time
     is_import = importing(profile, names)
     repeated = iterations(profile, at)
