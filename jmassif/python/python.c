@@ -284,7 +284,7 @@ typedef struct {
     UInt n, n_groups, capacity;
     UInt n_sound;   // outermost frames that the walk may find unchanged
     Bool is_single; // of one interpreter, and whole
-    Bool is_native; // the last stack had none of it
+    Bool is_native; // the last stack had no frame of it
     Bool is_placed; // the last stack had all of it, where the markers are
     ULong walk;     // its number
     ULong mappings; // jm_n_forgotten then

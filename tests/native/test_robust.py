@@ -246,7 +246,7 @@ def test_mappings_are_counted_once_if_another_library_overwrites_mmap(way: str) 
 
 
 def test_what_a_program_has_mapped_stays_its_own_where_a_library_is_loaded_below_it() -> None:
-    """The kernel then merges it with the library's zero-initialised data, which nobody announces."""
+    """The kernel merges it with the library's zero-initialised data, which no hook sees."""
     library = c(
         "static char zero[1800 << 10]; char *end(void) { return (char *)(((long)zero + sizeof zero + 4095) & -4096); }",
         "-shared",

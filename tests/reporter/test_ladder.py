@@ -130,7 +130,7 @@ def test_of_a_board_it_leads_from_jtop_to_torch() -> None:
 
 
 def test_of_a_pool_without_a_framework_s_tensors_no_count_is_given() -> None:
-    """What the pool has given out is of other owners, so that it would be the cache's bytes alone."""
+    """Other owners have what the pool has given out, so the count would be the cache's bytes alone."""
     trace = Trace()
     owners = {trace.account("device", owner): (90 * MIB, 1) for owner in ("cache", "app")}
     trace.snapshot(10, "time", owners, {"total": (10, {})})

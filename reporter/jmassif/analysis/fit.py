@@ -147,7 +147,7 @@ def fit_batches(
     def left(batch: int) -> int:
         return room.available - sum(beside(batch)) - made(0, batch)[0]
 
-    # What the recorded batches leave: the smaller about.
+    # The recorded batches leave this; for the smaller it is an estimate.
     points = [
         (batch, room.available - sum(beside(batch)) - n_bytes + found[0].reserved[1] - found[0].modelled)
         for batch, n_bytes in zip(found[0].batches, found[0].reserved)

@@ -451,7 +451,7 @@ def _without_temporaries(live: LiveBytesByAccount, left: LiveBytesByAccount, nam
 
 
 def _before_failure(profile: Profile, end: int) -> int:
-    """Where a request failed and nothing more was held after it: a program that gives up does not grow."""
+    """The snapshot of a failed request after which the total never rose: a program that gives up does not grow."""
     failed = max((each.snapshot for each in profile.exhaustions.values() if each.snapshot is not None), default=end)
     totals = [snapshot.host + snapshot.device for snapshot in profile.snapshots[: end + 1]]
     return failed if failed < end and max(totals[failed:]) == totals[failed] else end
