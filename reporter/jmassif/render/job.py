@@ -7,15 +7,7 @@ from typing import Callable, Iterator, List, NamedTuple, Sequence, Tuple
 
 from jmassif.analysis.moments import SelectionError
 from jmassif.analysis.oom import ALARM, NOTE, WARNING
-from jmassif.analysis.processes import (
-    Ended,
-    JobMoment,
-    JobReport,
-    OddRank,
-    Processes,
-    RankRow,
-    build_job_report,
-)
+from jmassif.analysis.processes import Ended, JobMoment, JobReport, OddRank, Processes, RankRow, build_job_report
 from jmassif.model.process_tree import FORKED, REPLACED, Process
 from jmassif.model.run import Profile
 from jmassif.model.run_info import has_arenas, short_command
@@ -146,8 +138,8 @@ def statements(made: JobReport) -> List[Statement]:
             others = listed([each.process for each in alike[_MOST_FAILURES:]])
             found.append(Statement(HAPPENED, severity, f"Likewise {others}."))
     found.append(Statement(POOL, NOTE, verdict(made.job)))
-    if _copied(made):
-        found.append(Statement(POOL, NOTE, _copied(made)))
+    copied = _copied(made)
+    found += [Statement(POOL, NOTE, copied)] if copied else []
     if made.odd is not None:
         found.append(Statement(ODD, NOTE, _odd(made.odd, len(made.ranks))))
     growing = [(process, grown) for process, grown in made.growing if not is_small(grown, process.peak("total"))]
