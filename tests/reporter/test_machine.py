@@ -3,6 +3,8 @@
 
 from typing import List
 
+from jmassif.analysis.moments import select
+from jmassif.analysis.other_tools import others
 from jmassif.analysis.system import machine, sources
 from jmassif.model.run_info import was_short
 from jmassif.render.text import write
@@ -36,6 +38,19 @@ def test_a_figure_is_what_was_said_last() -> None:
     assert profile.system_at("mem-available", 10) == 100 * MIB
     assert profile.system_at("process-resident", 19) is None
     assert profile.system_at("no such figure", 19) is None
+
+
+def test_what_a_tool_shows_holds_until_the_snapshot_at_which_it_was_read_anew() -> None:
+    made = Trace()
+    account = made.account("heap", "app")
+    made.lines += [f"y 0 process-resident {50 * MIB}"]
+    made.snapshot(0, "start", {account: (30 * MIB, 1)}, {"total": (0, {})})
+    made.snapshot(24, "request")
+    made.lines += [f"y 25 process-resident {4 * MIB}"]
+    made.snapshot(25, "exit", {account: (0, 0)})
+    profile = made.load()
+    (row,) = [row for row in others(profile, select(profile, "2")) if row.figure == "RES"]
+    assert (row.bytes, row.sampled_at) == (50 * MIB, None)
 
 
 def test_figures_know_when_they_were_worst_and_zeros_are_left_out() -> None:

@@ -79,10 +79,17 @@ def ram_in_use(profile: Profile, time: int) -> Optional[int]:
 
 
 def sampled_series(profile: Profile) -> List[Series]:
-    """The kernel's and the driver's figures, at each sample."""
+    """The kernel's and the driver's figures, at each sample.
+
+    The driver's are on record whenever they were read; the kernel's are read at each snapshot, and on record when they changed.
+    """
     found = []
+    snapshots = [snapshot.time for snapshot in profile.snapshots]
     for row in _SAMPLED:
-        times, values = samples_of(profile, row.names) if row.is_of(profile) else ([], [])
+        of_driver = row.names[0].startswith("device-")
+        times, values = (
+            samples_of(profile, row.names, () if of_driver else snapshots) if row.is_of(profile) else ([], [])
+        )
         if times:
             # A program without a device has no device memory to mention.
             left_out = row.leaves_out if has_device(profile) or row.figure != "RES" else "owners"

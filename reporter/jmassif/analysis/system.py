@@ -4,7 +4,7 @@
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from itertools import compress
-from typing import Dict, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Dict, Iterable, List, NamedTuple, Optional, Sequence, Tuple
 
 from jmassif.analysis.aggregate import Usage
 from jmassif.analysis.moments import Moment
@@ -65,9 +65,9 @@ def figure_at(profile: Profile, time: int, names: Sequence[str]) -> Optional[int
     return max(0, known[0] - sum(known[1:])) if len(known) == len(names) else None
 
 
-def samples_of(profile: Profile, names: Sequence[str]) -> Tuple[List[int], List[int]]:
-    """The same over time: times and values."""
-    times = {time for name in names if name in profile.system for time in profile.system[name][0]}
+def samples_of(profile: Profile, names: Sequence[str], also_at: Iterable[int] = ()) -> Tuple[List[int], List[int]]:
+    """The same over time: times and values, wherever one changed, and at `also_at`."""
+    times = {time for name in names if name in profile.system for time in profile.system[name][0]}.union(also_at)
     points = [(t, value) for t in sorted(times) for value in [figure_at(profile, t, names)] if value is not None]
     return [time for time, _ in points], [value for _, value in points]
 
