@@ -406,12 +406,15 @@ def test_massifs_figures_do_not_change(source: str) -> None:
 
 # ---- PyTorch, from outside -------------------------------------------------------------------
 
+# Between the snapshot and the reader's sample runs only what has run before, so no more pages of code are mapped.
 IMPORT = """
 import ctypes, sys
 import {module}
-ctypes.CDLL(sys.argv[1]).jmassif_snapshot()
-print("ready", flush=True)
-sys.stdin.readline()
+snapshot = ctypes.CDLL(sys.argv[1]).jmassif_snapshot
+for sample in (int, snapshot):
+    sample()
+    print("ready", flush=True)
+    sys.stdin.readline()
 """
 
 
@@ -445,6 +448,9 @@ def import_module(code: str, directory: Path) -> None:
     process = start(directory / "trace", "-q", *words, stdin=subprocess.PIPE)
     try:
         assert process.stdin and process.stdout
+        assert process.stdout.readline() == b"ready\n"
+        process.stdin.write(b"\n")
+        process.stdin.flush()
         assert process.stdout.readline() == b"ready\n"
         (directory / "smaps").write_text(Path(f"/proc/{process.pid}/smaps").read_text())
         process.communicate(b"\n", timeout=120)
