@@ -94,7 +94,7 @@ static inline __attribute__((always_inline)) void change_balance(Account *a, Bal
 
 // ---- peaks ---------------------------------------------------------------------------------------------------
 
-// An account's balance at a peak, saved before its first change since.
+// An account's balance at some peaks, saved before its first change since.
 typedef struct {
     AccountId account;
     UInt blocks; // 2^32 live blocks of one account would take the block table alone 64 GiB
@@ -102,7 +102,6 @@ typedef struct {
 } Saved;
 
 typedef struct {
-    Table saved;
     ULong max_bytes;
     ULong cached_bytes; // part of max_bytes
     ULong time;
@@ -121,8 +120,12 @@ static Bool has_pages;
 static PeakId kept[N_PEAKS] = {PEAK_TOTAL};
 static UInt n_kept = 1;
 static Table accounts = JM_TABLE("jm.account", Account);
-#define SAVED JM_TABLE("jm.ledger.saved", Saved)
-static Peak peaks[N_PEAKS] = {{.saved = SAVED}, {.saved = SAVED}, {.saved = SAVED}, {.saved = SAVED}};
+static Peak peaks[N_PEAKS];
+
+// By the set of peaks that have these balances in common: mostly all peaks are over, and an account is saved once.
+#define N_SETS (1u << N_PEAKS)
+static Table saved[N_SETS] = {[0 ... N_SETS - 1] = JM_TABLE("jm.ledger.saved", Saved)};
+
 static UInt n_rising;
 static UInt closed; // one bit per peak that is over: accounts save what they held
 
@@ -181,19 +184,10 @@ AccountId jm_ledger_open(UInt node, Kind kind, OwnerId owner)
     return id;
 }
 
-static void save_as(PeakId p, AccountId id, ULong bytes, UInt blocks)
+static __attribute__((noinline)) void save(AccountId id, UInt set, ULong bytes, UInt blocks)
 {
-    Table *saved = &peaks[p].saved;
-    *(Saved *)jm_table_at(saved, jm_table_add(saved)) = (Saved){id, blocks, bytes};
-    at(id)->saved_in |= 1u << p;
-}
-
-static __attribute__((noinline)) void save(AccountId id, UInt missing)
-{
-    const Balance now = balance_of(at(id));
-    for (PeakId p = 0; p < N_PEAKS; p++)
-        if (missing >> p & 1)
-            save_as(p, id, now.live_bytes, now.live_blocks);
+    *(Saved *)jm_table_at(&saved[set], jm_table_add(&saved[set])) = (Saved){id, blocks, bytes};
+    at(id)->saved_in |= set;
 }
 
 // Call before the account changes: saves what it held at the peaks that are over, if this is its first change since.
@@ -201,8 +195,10 @@ static inline void save_for_peaks(AccountId id, const Account *a)
 {
     n_changes++;
     const UInt missing = closed & ~a->saved_in;
-    if (missing)
-        save(id, missing);
+    if (missing) {
+        const Balance now = balance_of(a);
+        save(id, missing, now.live_bytes, now.live_blocks);
+    }
 }
 
 // Call before an event that does not raise the peak: if it was rising, the peak is now.
@@ -217,13 +213,31 @@ static inline void close_peak(PeakId p)
     closed |= 1u << p;
 }
 
+// Gives all balances of a set of peaks to another set.
+static void pass_on(UInt from, UInt to)
+{
+    const Table given = saved[from];
+    const Bool is_moved = to && saved[to].n == 1;
+    for (UInt i = 1; i < given.n; i++) {
+        const Saved *e = jm_table_at(&given, i);
+        at(e->account)->saved_in &= ~from;
+        at(e->account)->saved_in |= to;
+        if (to && !is_moved)
+            save(e->account, to, e->bytes, e->blocks);
+    }
+    if (is_moved) {
+        saved[from] = saved[to];
+        saved[to] = given;
+    }
+    saved[from].n = 1;
+}
+
 // Call when a peak rises again after it was over.
 static __attribute__((noinline)) void reopen(PeakId p)
 {
-    Table *saved = &peaks[p].saved;
-    for (UInt i = 1; i < saved->n; i++)
-        at(((const Saved *)jm_table_at(saved, i))->account)->saved_in &= ~(1u << p);
-    saved->n = 1;
+    for (UInt set = 1; set < N_SETS; set++)
+        if (set >> p & 1)
+            pass_on(set, set & ~(1u << p));
     closed &= ~(1u << p);
 }
 
@@ -268,14 +282,12 @@ static inline void mark_changed(AccountId id, Account *a)
 // Call at the first device memory: from here on the host's peak differs from the total's.
 static __attribute__((noinline)) void part_peaks(void)
 {
-    const Peak old = peaks[PEAK_HOST], *total = &peaks[PEAK_TOTAL];
-    peaks[PEAK_HOST] = *total;
-    peaks[PEAK_HOST].saved = old.saved;
-    peaks[PEAK_HOST].grown = old.grown;
-    for (UInt i = 1; i < total->saved.n; i++) {
-        const Saved *e = jm_table_at(&total->saved, i);
-        save_as(PEAK_HOST, e->account, e->bytes, e->blocks);
-    }
+    const Bool grown = peaks[PEAK_HOST].grown;
+    peaks[PEAK_HOST] = peaks[PEAK_TOTAL];
+    peaks[PEAK_HOST].grown = grown;
+    for (UInt set = 1; set < N_SETS; set++)
+        if ((set >> PEAK_TOTAL & 1) && !(set >> PEAK_HOST & 1))
+            pass_on(set, set | 1u << PEAK_HOST);
     closed |= (closed >> PEAK_TOTAL & 1) << PEAK_HOST;
     has_device = True;
     n_rising += peaks[PEAK_HOST].rising;
@@ -435,17 +447,30 @@ void jm_ledger_count_temporary(AccountId account)
 
 // ---- corrections ---------------------------------------------------------------------------------------------
 
-// Adds to what the account held at the peak, which has saved the account.
-static void correct(PeakId p, AccountId id, ULong more_bytes, UInt more_blocks)
+// Adds to what the account held at these peaks, which have saved the account, mostly not long ago.
+static void correct(UInt wanted, AccountId id, ULong more_bytes, UInt more_blocks)
 {
-    Saved *e;
-    UInt i = peaks[p].saved.n;
-    do {
-        jm_assert(i > 1);
-        e = jm_table_at(&peaks[p].saved, --i);
-    } while (e->account != id);
-    e->bytes += more_bytes;
-    e->blocks += more_blocks;
+    Bool is_within = True;
+    for (UInt back = 1; wanted; back++) {
+        jm_assert(is_within);
+        is_within = False;
+        for (UInt set = 1; set < N_SETS; set++) {
+            Table *t = &saved[set];
+            if (!(set & wanted) || back >= t->n)
+                continue;
+            is_within = True;
+            Saved *e = jm_table_at(t, t->n - back);
+            if (e->account != id)
+                continue;
+            const Saved old = *e;
+            *e = *(const Saved *)jm_table_at(t, t->n - 1);
+            jm_table_drop_last(t);
+            if (set & ~wanted)
+                save(id, set & ~wanted, old.bytes, old.blocks);
+            save(id, set & wanted, old.bytes + more_bytes, old.blocks + more_blocks);
+            wanted &= ~set;
+        }
+    }
 }
 
 void jm_ledger_move(AccountId from_id, AccountId to_id, ULong bytes, ULong born)
@@ -461,20 +486,20 @@ void jm_ledger_move(AccountId from_id, AccountId to_id, ULong bytes, ULong born)
         change.cached[to->side] = cached;
     totals.cached[SIDE_HOST] += change.cached[SIDE_HOST];
     totals.cached[SIDE_DEVICE] += change.cached[SIDE_DEVICE];
+    UInt corrected = 0;
     for (UInt i = 0; i < n_kept; i++) {
         PeakId p = kept[i];
         const Bool is_over = closed >> p & 1; // else no values are saved
         if (is_over && born > peaks[p].closed_at)
             continue;
-        if (is_over) {
-            correct(p, from_id, -bytes, -1);
-            correct(p, to_id, bytes, 1);
-        }
+        corrected |= (UInt)is_over << p;
         peaks[p].cached_bytes += cached_of(p, &change);
         peaks[p].grown = True; // write it again
         if (!has_device && p == PEAK_TOTAL)
             peaks[PEAK_HOST].grown = True;
     }
+    correct(corrected, from_id, -bytes, -1);
+    correct(corrected, to_id, bytes, 1);
     change_balance(from, (Balance){-bytes, -1, -bytes, -1, 0});
     change_balance(to, (Balance){bytes, 1, bytes, 1, 0});
     mark_changed(from_id, from);
@@ -567,10 +592,11 @@ void jm_ledger_peak(PeakId p, ULong *time, ULong *host_bytes, ULong *device_byte
 
 void jm_ledger_each_differing(PeakId p, UseDiffering use, void *context)
 {
-    const Table *saved = &peaks[kept_as(p)].saved;
-    for (UInt i = 1; i < saved->n; i++) {
-        const Saved *e = jm_table_at(saved, i);
-        use(context, e->account, e->bytes, e->blocks);
+    for (UInt set = 1; set < N_SETS; set++) {
+        for (UInt i = 1; (set >> kept_as(p) & 1) && i < saved[set].n; i++) {
+            const Saved *e = jm_table_at(&saved[set], i);
+            use(context, e->account, e->bytes, e->blocks);
+        }
     }
 }
 
