@@ -96,16 +96,21 @@ def test_out_of_memory_names_the_line_the_size_and_what_was_missing() -> None:
     assert report.ladders[0].time == 2 and report.ledger.total.bytes == 3900 * MIB
 
 
-def test_a_leak_that_ends_in_a_failure_comes_before_what_helps_once() -> None:
+@pytest.mark.parametrize("file, others", [("train.py", []), ("my train.py", ["holds-most"])])
+def test_a_leak_that_ends_in_a_failure_comes_before_what_helps_once(file: str, others: List[str]) -> None:
     trace = Trace(time_unit="ms")
-    kept = trace.account("heap", "data", ["malloc (libc.so.6)", "py load (/a/train.py:3)"])
+    trace.group("yours", "data")
+    held, kept = (trace.account("heap", "data", [f"py load (/a/{name}:3)"]) for name in ("train.py", file))
     for step in range(1, 31):
-        trace.snapshot(100 * step, "time", {kept: (step * MIB, step, 0, step)})
+        trace.snapshot(100 * step, "time", {held: (100 * MIB, 1, 0, 1), kept: (step * MIB, step, 0, step)})
     trace.exhaustion(3001, kept, MIB)
     trace.snapshot(3002, "end", {})
     report = of(ended(trace, "exit 1", 3003))
-    assert report.failure and findings(report)[0].text.startswith("Leak: train.py:3 (load) keeps what it allocates")
-    assert "holds-most" not in {finding.key for finding in findings(report)}
+    found = findings(report)
+    assert report.failure and found[0].text.startswith(f"Leak: {file}:3 (load) keeps what it allocates")
+    # Its own line needs no second sentence; the other file's name only ends like it.
+    assert report.hot_spot and report.hot_spot.label == "train.py:3 (load)"
+    assert [finding.key for finding in found] == ["growth", *others]
 
 
 def test_a_failure_has_one_time() -> None:
@@ -465,7 +470,7 @@ def test_one_report_computes_each_analysis_once(monkeypatch: "pytest.MonkeyPatch
 def test_a_leak_comes_first_and_other_programs_last() -> None:
     report = Steps(40, 30, 60, 90, 130).report()
     hint = report.hints[0]
-    leak = Leak("train.py:3", 0, "data", 10.0 * MIB, 9, 90 * MIB, 90 * MIB, 1, 9, 10 * MIB, 90 * MIB)
+    leak = Leak("train.py:3", 0, 0, "data", 10.0 * MIB, 9, 90 * MIB, 90 * MIB, 1, 9, 10 * MIB, 90 * MIB)
     changed = report._replace(
         hints=[hint._replace(action=name, bytes=n * MIB) for name, n in (("stop-others", 500), ("smaller-batch", 120))],
         growth=Growth([leak], "step", 9),

@@ -219,6 +219,7 @@ class Leak(NamedTuple):
 
     label: str  # the Python line or, without one, the place that allocated; safe to show
     frame: int  # its id
+    caller: int  # likewise, of native code's caller in the label; else 0
     owner: str
     bytes_per_step: float  # where Growth.step is "" by unit of time
     n_steps: int  # in which it grew; where Growth.step is "" how often it was seen to rise
@@ -513,9 +514,8 @@ def _find_growth(profile: Profile, names: Names) -> Growth:
             begin = progress.index(rises[0][0]) - 1  # between two samples
             has_pages = any(profile.accounts.kind(account) in PAGE_KINDS for account in accounts)
             leak = Leak(
-                label=names.frame(line.frame) + (f", from {names.frame(line.caller)}" if line.caller else ""),
-                frame=line.frame,
-                owner=line.owner,
+                names.frame(line.frame) + (f", from {names.frame(line.caller)}" if line.caller else ""),
+                *line,
                 bytes_per_step=_slope(progress[begin:], rises),
                 n_steps=round(progress[-1] - progress[begin]) if repeated else len(rises),
                 grown=_sum(rises),

@@ -181,6 +181,7 @@ class Finding(NamedTuple):
     bytes: int  # that acting on it returns; 0: it has no action
     text: str
     to_do: str = ""  # the end of the text
+    line: Optional[Leak] = None
     callers: Sequence[str] = ()  # of its line, the nearest first
 
 
@@ -526,7 +527,9 @@ def findings(report: Report) -> List[Finding]:
             found.append(Finding("growth", 0, text))
         else:
             to_do = _dropped(report.leaks.keepers[0]) if report.leaks and report.leaks.keepers else _FREE_IT
-            first.append(Finding("growth", grown.grown, f"{text} {to_do}", to_do, report.growth_callers))
+            first.append(
+                Finding("growth", grown.grown, f"{text} {to_do}", to_do, grown.lines[0], report.growth_callers)
+            )
     twice = held_twice_text(report)
     if twice and report.held_twice:
         found.append(Finding("held-twice", report.held_twice.bytes, twice))
@@ -534,7 +537,8 @@ def findings(report: Report) -> List[Finding]:
     if report.failure is None and loading and report.loading:
         found.append(Finding("loading", max(0, report.loading.peak - report.loading.steady_peak), loading))
     spot = report.hot_spot
-    if report.failure and spot and spot.is_yours and not any(f" {spot.label} keeps" in each.text for each in first):
+    named = [report.names.frame(id_) for each in first if each.line for id_ in (each.line.frame, each.line.caller)]
+    if report.failure and spot and spot.is_yours and spot.label not in named:
         which = "That" if spot.label.split(" ")[0] == report.failure.line.split(" ")[0] else "Another"
         held = f"{size(spot.bytes)}, {whole_percent(spot.bytes, report.wholes[0].bytes)} of it"
         found.append(Finding("holds-most", 0, f"{which} line holds most: {spot.label}, {held}."))
