@@ -106,6 +106,22 @@ def test_an_allocation_that_the_heap_refuses_is_a_failure(tmp_path: Path) -> Non
     assert check("--max=failures=1", recorded.save(tmp_path)).out.startswith("OVER  failures  2, ")
 
 
+@pytest.mark.parametrize(
+    "more, n", [([], 1), (["e {cuInit} 100 1", "e {cudnnCreate} 2 1"], 3), (["k heap-allocation-failed 5"], 6)]
+)
+def test_a_request_that_fails_is_one_failure_with_its_retries(more: List[str], n: int) -> None:
+    """As PyTorch makes it: two calls of the runtime, each with one of the driver's inside."""
+    recorded = Trace(time_unit="ms", memory="unified")
+    tensor = recorded.account("device", "tensor", ["py f (/a/train.py:7)"])
+    first = recorded.exhaustion(1, tensor, 300 * MIB)
+    recorded.outcome(recorded.exhaustion(2, tensor, 300 * MIB, again=first), 3, "raised")
+    calls = {name: recorded.string(name) for name in ("cudaMalloc", "cuMemAlloc_v2", "cuInit", "cudnnCreate")}
+    failed = ["e {cudaMalloc} 2 2", "e {cuMemAlloc_v2} 2 2", "k out-of-memory 2", *more]
+    recorded.lines += [line.format(**calls) for line in failed]
+    meter = Meter(recorded.load())
+    assert [meter.value(name).number for name in ("failures", "failures.cudaMalloc")] == [n, 2]
+
+
 def test_a_mark_is_a_moment(tmp_path: Path) -> None:
     recorded = Trace(time_unit="ms", memory="unified")
     account = recorded.account("heap", "app", ["main (a.c:1)"])

@@ -14,6 +14,7 @@ from jmassif.analysis.balance import MemoryBalance, balance_at
 from jmassif.analysis.held_twice import held_twice
 from jmassif.analysis.leaks import Growth, Leak, find_growth, held_at_end
 from jmassif.analysis.moments import SELECTORS, mark_snapshots, select
+from jmassif.analysis.oom import n_failures
 from jmassif.attribution import names as alignment
 from jmassif.attribution.names import Names
 from jmassif.attribution.views import naming
@@ -128,7 +129,7 @@ def _is_growth(name: str) -> bool:
 def _counts(run: Profile, _names: Names) -> Dict[str, int]:
     """Of the whole run, by name."""
     found = {**dict.fromkeys(COUNTERS, 0), **run.counters}
-    found["failures"] = sum(run.failures.values()) + found["heap-allocation-failed"]
+    found["failures"] = n_failures(run)
     for (api, _), n in run.failures.items():
         found[_FAILURES + api] = found.get(_FAILURES + api, 0) + n
     lifetime = run.lifetime()

@@ -387,6 +387,8 @@ def _hints(run: Profile, account: int, s: Situation, layout: Layout, verdict: st
 
 # ---- incidents -------------------------------------------------------------------------------
 
+NO_MEMORY = 2  # CUDA's error
+_CUDA = re.compile(r"cu(?:da)?[A-Z]")  # functions of the runtime and the driver
 # The runtime's functions that ask the driver for memory.
 _RUNTIME_CALL = re.compile(r"cuda(?:Malloc\w*|HostAlloc|HostRegister|Free)")
 # A few seconds' work; a recorder writes a few hundred failures at most.
@@ -420,6 +422,19 @@ def chains_of(run: Profile) -> List[List[Exhaustion]]:
             chains.append(chain)
         chain.append(event)
     return chains
+
+
+def n_failures(run: Profile) -> int:
+    """Failed calls, and failed requests for memory: each is one, with its retries and the calls inside it."""
+    events = run.exhaustions.values()
+    n_requests = max(run.counters.get("out-of-memory", 0), len(events))
+    calls = sum(
+        n for (api, code), n in run.failures.items() if not (n_requests and code == NO_MEMORY and _CUDA.match(api))
+    )
+    # Requests to the heap that no memory would satisfy have no events.
+    n_of_heap = n_requests - sum(run.accounts.kind(event.account) != "heap" for event in events)
+    calls += max(0, run.counters.get("heap-allocation-failed", 0) - n_of_heap)
+    return calls + n_requests - len(events) + len(chains_of(run))
 
 
 def _positions(chain: List[Exhaustion]) -> Tuple[int, int, int]:

@@ -12,7 +12,7 @@ from typing import List, NamedTuple, Optional, Sequence, Tuple
 from jmassif.analysis.inherited import Inherited
 from jmassif.analysis.leaks import Growth, Keeper, Leak
 from jmassif.analysis.lines import Imports
-from jmassif.analysis.oom import ALARM, NOTE, WARNING, Hint, Incident, Outcome
+from jmassif.analysis.oom import ALARM, NO_MEMORY, NOTE, WARNING, Hint, Incident, Outcome
 from jmassif.analysis.summary import Report
 from jmassif.model import run_info
 from jmassif.model.run import Profile
@@ -449,13 +449,10 @@ def loading_text(report: Report) -> str:
     )
 
 
-_OUT_OF_MEMORY = 2  # CUDA's error
-
-
 def _has_failed(profile: Profile) -> bool:
     """An allocation has, recovered ones and those that are only counted included."""
     counted = any(profile.counters.get(key) for key in ("out-of-memory", "heap-allocation-failed"))
-    return bool(profile.exhaustions) or counted or any(code == _OUT_OF_MEMORY for _, code in profile.failures)
+    return bool(profile.exhaustions) or counted or any(code == NO_MEMORY for _, code in profile.failures)
 
 
 def _nothing(report: Report, is_all: bool) -> str:
