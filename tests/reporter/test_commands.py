@@ -54,6 +54,17 @@ def test_the_version_is_that_of_the_package() -> None:
     assert re.fullmatch(r"jm_print \d+\.\d+\.\d+\n", program("jm_print", "--version").out)
 
 
+@pytest.mark.parametrize("option", ["-h", "--help"])
+def test_help_without_a_command_lists_all(option: str) -> None:
+    command = [sys.executable, "-B", "-m", "jmassif", option]
+    done = subprocess.run(
+        command, stdout=-1, stderr=-1, timeout=60, env={**os.environ, "PYTHONPATH": str(ROOT / "reporter")}
+    )
+    lines = done.stdout.decode().splitlines()
+    assert (done.returncode, done.stderr) == (0, b"") and lines[0] == "usage: jmassif COMMAND [OPTION]..."
+    assert all(f"  {name:<8}  {text}" in lines for name, text in COMMANDS.items()) and max(map(len, lines)) <= 80
+
+
 @pytest.mark.parametrize("words", [[], ["reprot"], ["/bin/true"]])
 def test_a_word_that_is_no_subcommand_is_one_line(words: List[str]) -> None:
     assert_one_line_error("jmassif", jmassif(*words), "unknown command", "report, export, diff")

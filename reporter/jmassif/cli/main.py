@@ -46,6 +46,12 @@ def main(arguments: Optional[List[str]] = None, prog: str = "") -> int:
     command = words[0] if words else ""
     common.program = prog or f"jmassif {command}".rstrip()
     try:
+        if command in ("-h", "--help", "--version"):
+            rows = "\n".join(f"  {name:<8}  {text}" for name, text in COMMANDS.items())
+            about = 'Heap and CUDA memory profiler. "python3 -m jmassif SCRIPT" records a script.'
+            Parser("jmassif", about, f"commands (each has --help):\n{rows}", "COMMAND [OPTION]...").parse_args(
+                words[:1]
+            )
         if command not in COMMANDS:
             common.program = "jmassif"
             raise Problem(f'unknown command "{command}"; there are {", ".join(COMMANDS)}')
