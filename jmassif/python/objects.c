@@ -9,6 +9,7 @@
 #include "python/objects.h"
 #include "base/client_memory.h"
 #include "base/libc.h"
+#include "base/table.h"
 #include "host/host.h"
 #include "python/code.h"
 #include "python/python.h"
@@ -108,20 +109,23 @@ static void use_object(Addr head, void (*use)(Addr object, Addr type))
         use(object, type);
 }
 
-// From both ends, since the processor waits for memory at each step.
-static void each_of_ring(Addr head, void (*use)(Addr object, Addr type))
+// The processor waits for memory at each step, so ask early for what the walk before found some steps later.
+#define AHEAD          24
+#define MAX_REMEMBERED (1u << 20)
+static Table remembered[N_GENERATIONS + 1] = {[0 ... N_GENERATIONS] = JM_TABLE("jm.python", UInt)};
+
+static void each_of_ring(Addr head, Table *before, void (*use)(Addr object, Addr type))
 {
-    Addr first = NEXT(head), last = PREVIOUS(head);
-    for (UInt n = 0; first && last && first != head && last != head && n < MAX_OBJECTS; n++) {
-        const Addr after = NEXT(first), before = PREVIOUS(last);
-        use_object(first, use);
-        if (first == last)
-            break;
-        use_object(last, use);
-        if (after == last)
-            break;
-        first = after;
-        last = before;
+    UInt n = 0;
+    for (Addr at = NEXT(head); at && at != head && n++ < MAX_OBJECTS; at = NEXT(at)) {
+        if (n + AHEAD < before->n) {
+            const Addr then = (at >> 35 << 35) + ((Addr) * (const UInt *)jm_table_at(before, n + AHEAD) << 3);
+            __builtin_prefetch((const void *)then);
+            __builtin_prefetch((const void *)(then + 24));
+        }
+        if (n < before->n || (n < MAX_REMEMBERED && jm_table_add(before)))
+            *(UInt *)jm_table_at(before, n) = at >> 3;
+        use_object(at, use);
     }
 }
 
@@ -131,11 +135,11 @@ static Bool each_object(void (*use)(Addr object, Addr type))
     if (!generations)
         return False;
     for (UInt i = 0; i < N_GENERATIONS; i++)
-        each_of_ring(generations + i * generation_bytes(), use);
+        each_of_ring(generations + i * generation_bytes(), &remembered[i], use);
     // gc.freeze moves objects to a permanent generation, which follows the three and one pointer.
     Addr frozen = generations + N_GENERATIONS * generation_bytes() + (is_aligned_to_16() ? 16 : 8);
     if (python->version >= 0x307 && is_ring(frozen))
-        each_of_ring(frozen, use);
+        each_of_ring(frozen, &remembered[N_GENERATIONS], use);
     return True;
 }
 
