@@ -113,6 +113,10 @@ def test_functions_without_names_are_one_for_each_object_file() -> None:
     trace = Trace()
     first, second = (trace.account("heap", "app", [f"{name} (/opt/app)", "main (a.c:1)"]) for name in "ab")
     other = trace.account("heap", "app", ["c (/opt/lib.so)", "main (a.c:1)"])
+    engine = "torch::autograd::Engine::evaluate_function(Node*) (libtorch_cpu.so)"
+    stack = ["c (/opt/lib.so)", "at::empty (libtorch_cpu.so)", engine, "run (libtorch_cpu.so)"]
+    backward = trace.account("device", "tensor", stack)
+    of_python = trace.account("device", "tensor", [*stack, "py f (/usr/lib/python3.8/abc.py:7)"])
     unnamed = {str(trace.string(name)) for name in "abc"}
     for at, words in [(at, line.split()) for at, line in enumerate(trace.lines) if line.startswith("f ")]:
         trace.lines[at] = " ".join([*words[:3], "0" if words[3] in unnamed else words[3], *words[4:]])
@@ -124,6 +128,9 @@ def test_functions_without_names_are_one_for_each_object_file() -> None:
         and names.line(other) == "lib.so (no debug symbols)"
     )
     assert [names.frame(frame) for frame in profile.stack(profile.accounts[first].node)][0].startswith("0x")
+    # PyTorch's threads for backward() have no Python line, and this says more than its allocator's library.
+    assert (names.line(backward), names.library(backward)) == (engine, "lib.so")
+    assert names.site_id(of_python) == names.site_id(other)
 
 
 def test_code_from_strings_is_named_by_the_line_that_ran_it() -> None:

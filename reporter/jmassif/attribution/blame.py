@@ -99,6 +99,9 @@ _CXX_FILE = re.compile(
 )
 _CXX_NAME = re.compile(r"_[MS]_|(std|__gnu_cxx)::")
 
+# A thread of PyTorch's backward pass has no Python frame, and its allocator's functions have no names.
+_BACKWARD = "torch::autograd::Engine::evaluate_function("
+
 _UNKNOWN = (1 << 32) - 1  # in place of a node
 NO_STACK = "(memory without a stack)"
 
@@ -142,6 +145,9 @@ class Sites:
         memo = lru_cache(maxsize=None)
         self._allocates: Callable[[int, str], bool] = memo(
             lambda frame, side: _is_allocator(profile.frame(frame), _ALLOCATOR_NAMES[side])
+        )
+        self._is_backward: Callable[[int], bool] = memo(
+            lambda frame: profile.frame(frame).function.startswith(_BACKWARD)
         )
         self._sites = array("I", [_UNKNOWN]) * len(profile.accounts)  # the node of the site by account
         self._site_frame: Callable[[int], int] = memo(lambda frame: _with_name(profile, frame))
@@ -188,7 +194,16 @@ class Sites:
 
     def site_id(self, account: int) -> int:
         """The id of the frame to blame, 0 if the account has no stack. Functions without names are one for each object file."""
-        return self._site_frame(self.profile.node_frame[self.site_node(account)])
+        frame = self._site_frame(self.profile.node_frame[self.site_node(account)])
+        is_unnamed = frame > _WITHOUT_NAME and not self.charged(account, False)
+        return (is_unnamed and self.backward(self.profile.accounts.nodes[account])) or frame
+
+    def backward(self, node: int) -> int:
+        """The frame of PyTorch's backward pass in a stack, 0 if there is none."""
+        frames, parents = self.profile.node_frame, self.profile.node_parent
+        while node and not self._is_backward(frames[node]):
+            node = parents[node]
+        return frames[node]
 
     def site_node(self, account: int) -> int:
         """The node of the frame to blame, 0 if the account has no stack."""

@@ -159,7 +159,8 @@ class Sums(TailBuilder):
         if fields.type == "m":
             return "mapped files", 0
         if fields.type != "p" and not fields.function and fields.object:
-            return printable(f"{base_name(fields.object)} {NO_SYMBOLS}"), 0
+            frame = self._sites.backward(node)
+            return ("" if frame else printable(f"{base_name(fields.object)} {NO_SYMBOLS}")), frame
         return "", frame
 
     # ---- present state ---------------------------------------------------------------------------
