@@ -526,6 +526,16 @@ def test_runs_of_one_batch_named_as_two_are_doubted(tmp_path: Path) -> None:
     assert "see that their batches are those named" in run_jmassif("fit", *paths, "--batch=2,4", "--at=8").out
 
 
+def test_batches_that_are_named_the_wrong_way_round_are_refused(tmp_path: Path) -> None:
+    one, two = (training(batch, process=f"{batch}.1").save(tmp_path, f"{batch}.jm") for batch in (1, 2))
+    for traces in ((one, two), (two, one)):
+        batches = "2,1" if traces[0] == one else "1,2"
+        assert refused(*traces, f"--batch={batches}") == (
+            "jmassif fit: activations and inputs of batch 2 are smaller than those of batch 1: name the batches in the order of"
+            " their runs"
+        )
+
+
 def test_no_setting_needs_less_than_the_best_though_replays_end_early() -> None:
     trials = try_settings(fragmented().load())
     sizes = requests(trials.steps, replay(trials.steps, trials.steps.sizes, trials.recorded))

@@ -158,14 +158,23 @@ def continued(runs: Tuple[Profile, Profile], batches: Tuple[int, int]) -> Contin
 
     at_peak = larger.held_at_peak()
     before, was_whole, unmatched = array("Q"), bytearray(), bytearray()
+    roles = {account: runs[1].role(account) for account in counterparts}
+    scaling, growth = {account for account, role in roles.items() if role in _SCALING_ROLES}, 0
     wholes = [bytearray(map(bool, each.above)) for each in made]
     for account, n_bytes, whole in zip(larger.accounts[: _compared(larger, at_peak)], larger.sizes, wholes[1]):
         like = next(counterparts[account])
         other = (smaller.sizes[like], wholes[0][like]) if like >= 0 else (0, 0)
+        if account in scaling and like >= 0:
+            growth += n_bytes - other[0]
         size, is_whole, is_unlike = judged(n_bytes, whole, *other)
         before.append(size)
         was_whole.append(is_whole)
         unmatched.append(is_unlike)
+    if growth < 0:
+        raise FitError(
+            f"activations and inputs of batch {batches[1]} are smaller than those of batch {batches[0]}:"
+            " name the batches in the order of their runs"
+        )
     parameters = [
         sum(steps.sizes[n] for n in numbers if run.role(steps.accounts[n]) == "parameter")
         for run, steps, numbers in zip(runs, (smaller, larger), (smaller.held_at_peak(), at_peak))
@@ -179,7 +188,6 @@ def continued(runs: Tuple[Profile, Profile], batches: Tuple[int, int]) -> Contin
         larger.sizes[n] for n in at_peak if unmatched[n] and runs[1].role(larger.accounts[n]) not in _FIXED_ROLES
     )
     reserved, share = (smaller.reserved, larger.reserved), unlike / max(1, larger.allocated)
-    roles = {account: runs[1].role(account) for account in set(larger.accounts)}
     if batches[0] == 1:
         # Other kernels run on one sample. Tensors grow with the batch as they seem to from one run, from what was asked for.
         fixed, sizes = _sizes_of_model(larger, roles), requests(larger, made[1])
