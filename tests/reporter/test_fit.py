@@ -240,6 +240,20 @@ def test_the_search_for_the_largest_batch_begins_with_what_was_recorded() -> Non
     assert _largest(lambda batch: -batch, (2, 100), (4, 90)) is None
 
 
+def test_batches_before_the_largest_that_fits_fit_too() -> None:
+    def left(batch: int) -> int:
+        """Batches that are missing need as much as 60 more samples."""
+        return 15000 - 107 * batch - (60 if batch in missing else 0) * 107
+
+    missing = range(118, 120)
+    assert _largest(left, (2, 14786), (4, 14572), 0) == 140
+    assert _largest(left, (2, 14786), (4, 14572), 20) == 140
+    assert _largest(left, (2, 14786), (4, 14572), 22) == 117
+    missing = range(1, 140)
+    assert _largest(left, (2, 14786), (4, 14572), 22) == 80
+    assert _largest(lambda batch: batch - 9, (2, 1), (4, 1), 22) is None
+
+
 def test_of_free_blocks_of_one_size_the_first_in_memory_is_taken() -> None:
     for falls in (False, True):
         model = CachingAllocator(falls=falls)

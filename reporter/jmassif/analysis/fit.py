@@ -22,6 +22,8 @@ from jmassif.model.run_info import fact
 
 _MOST_BATCH = 1 << 16
 _MOST_GUESSES = 8  # of the largest batch that fits; then halves
+# Batches below it that have to fit too, and steps that are replayed to see it.
+_MOST_CHECKED, _MOST_REPLAYED = 64, 1 << 22
 
 
 class Need(NamedTuple):
@@ -152,7 +154,8 @@ def fit_batches(
         (batch, room.available - sum(beside(batch)) - n_bytes + found[0].reserved[1] - found[0].modelled)
         for batch, n_bytes in zip(found[0].batches, found[0].reserved)
     ]
-    largest = None if is_recorded else _largest(left, points[0], points[1])
+    checked = min(_MOST_CHECKED, _MOST_REPLAYED // len(found[0].steps.replayed))
+    largest = None if is_recorded else _largest(left, points[0], points[1], checked)
     wanted = asked or ({1} if is_recorded else {largest or 1, (largest or 0) + 1})
     known = () if is_recorded else tuple(batches)
     is_cut = not all(each.is_complete for each in runs)
@@ -166,8 +169,11 @@ def fit_batches(
 _Point = Tuple[int, int]  # a batch, and the bytes that it leaves
 
 
-def _largest(left: Callable[[int], int], before: _Point, last: _Point) -> Optional[int]:
-    """The largest batch that leaves some bytes or none, if one does: more samples never need less. Two points are a guess."""
+def _largest(left: Callable[[int], int], before: _Point, last: _Point, checked: int = 0) -> Optional[int]:
+    """The largest batch that leaves some bytes or none, and so do as many before it as are `checked`. Two points are a guess.
+
+    More samples can need less memory: a tensor of 10 MiB has a segment of its own, a smaller one may leave half of one unused.
+    """
     low, high = 0, _MOST_BATCH
     for tried in count():
         if high - low <= 1:
@@ -180,6 +186,11 @@ def _largest(left: Callable[[int], int], before: _Point, last: _Point) -> Option
         n_bytes = left(batch)
         low, high = (batch, high) if n_bytes >= 0 else (low, batch)
         before, last = last, (batch, n_bytes)
+    batch = low
+    while batch > max(1, low - checked):
+        batch -= 1
+        if left(batch) < 0:
+            low = batch - 1
     return low or None
 
 
