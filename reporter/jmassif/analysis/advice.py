@@ -11,6 +11,7 @@ from typing import Dict, List, NamedTuple, Optional
 
 from jmassif.analysis.aggregate import Ledger, Usage
 from jmassif.analysis.balance import balance_at, memory_balance, sampled, unused_besides
+from jmassif.analysis.blocks import heap_steps
 from jmassif.analysis.device_memory import Layout, layout_at, layouts
 from jmassif.analysis.moments import Moment, main_peak
 from jmassif.analysis.oom import Hint, expand_segments, lazy_loading_is_off, line_of, position_of, whole_pages
@@ -99,25 +100,16 @@ def _raises_thresholds(run: Profile) -> bool:
     )
 
 
-def _large_freed(run: Profile) -> int:
-    """Bytes of blocks that would have been mappings of their own, and went."""
-    frees, freed, blocks = set(run.frees), 0, run.blocks
-    live: Dict[int, int] = {}
-    for number, (address, n_bytes, account) in enumerate(zip(blocks.address, blocks.size, blocks.account)):
-        if number in frees:
-            freed += live.pop(address, 0)
-        elif n_bytes >= _LARGE and run.accounts.kind(account) == "heap":
-            live[address] = n_bytes
-    return freed
-
-
 def _trim_heap(run: Profile, at: Moment, total: Usage) -> List[Hint]:
     """Small blocks leave holes as well, which no threshold closes."""
     made = balance_at(run, at)
     unused = unused_besides(run, made, total.host_bytes if run.is_discrete else total.bytes) if made else 0
-    if not _is_worth(unused, total.bytes) or not _raises_thresholds(run) or _large_freed(run) < unused:
+    if not _is_worth(unused, total.bytes) or not _raises_thresholds(run):
         return []
-    return [Hint("trim-heap", unused, variable="MALLOC_TRIM_THRESHOLD_", value="131072", is_trial=True)]
+    # Blocks that would have been mappings of their own, and were freed.
+    freed = -sum(n_bytes for _, n_bytes in heap_steps(run) if n_bytes <= -_LARGE)
+    hint = Hint("trim-heap", unused, variable="MALLOC_TRIM_THRESHOLD_", value="131072", is_trial=True)
+    return [hint] if freed >= unused else []
 
 
 class ResidentLater(NamedTuple):

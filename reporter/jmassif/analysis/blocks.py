@@ -3,7 +3,7 @@
 
 from bisect import bisect_left, bisect_right
 from collections import Counter
-from typing import Dict, List, NamedTuple, Tuple
+from typing import Dict, Iterator, List, NamedTuple, Tuple
 
 from jmassif.analysis.moments import Moment
 from jmassif.model.run import Profile
@@ -91,3 +91,15 @@ def live_sizes(profile: Profile, moment: Moment) -> Dict[int, List[int]]:
         if least <= row < most:
             settle(account)
     return held
+
+
+def heap_steps(run: Profile) -> Iterator[Tuple[int, int]]:
+    """Times at which blocks of the heap that have records were allocated or freed, and their bytes: negative when freed."""
+    live: Dict[int, int] = {}
+    rows = run.blocks
+    for time, address, n_bytes, account in zip(rows.time, rows.address, rows.size, rows.account):
+        if not n_bytes:
+            yield time, -live.pop(address, 0)
+        elif run.accounts.kind(account) == "heap":
+            live[address] = n_bytes
+            yield time, n_bytes

@@ -4,6 +4,7 @@
 from typing import Dict, List, NamedTuple, Optional
 
 from jmassif.analysis.allocator_steps import FitError
+from jmassif.analysis.blocks import heap_steps
 from jmassif.model.records import DEVICE_KINDS, PAGE_KINDS
 from jmassif.model.run import Profile
 
@@ -15,17 +16,11 @@ def space_of(run: Profile, is_dry: bool = False) -> str:
 
 def _large_at_peak(run: Profile, space: str) -> int:
     """The most that large blocks of the heap held in the millisecond of the peak."""
-    live, held, most, peak = {}, 0, 0, run.peaks[space].time  # type: Dict[int, int], int, int, int
-    for time, address, n_bytes, account in zip(
-        run.blocks.time, run.blocks.address, run.blocks.size, run.blocks.account
-    ):
+    held, most, peak = 0, 0, run.peaks[space].time
+    for time, n_bytes in heap_steps(run):
         if time > peak:
             break
-        if n_bytes and run.accounts.kind(account) == "heap":
-            live[address] = n_bytes
-            held += n_bytes
-        elif not n_bytes:
-            held -= live.pop(address, 0)
+        held += n_bytes
         most = held if time < peak else max(most, held)
     return most
 
