@@ -14,7 +14,7 @@ from typing import Callable, List, NamedTuple, Optional, Sequence, Tuple
 from jmassif.analysis.allocator_replay import Pools, replay, requests, rounded
 from jmassif.analysis.allocator_steps import FitError, Steps, handed_out, steps_of
 from jmassif.analysis.batches import NEARLY, Continued, Line, by_roles, continued, lines_of, settings_of
-from jmassif.analysis.caching_allocator import ENDLESS, LARGE_SEGMENT, MIB, ROUNDED_SEGMENT, Settings
+from jmassif.analysis.caching_allocator import ENDLESS, LARGE_SEGMENT, MIB, ROUNDED_SEGMENT, SMALL, Settings
 from jmassif.analysis.oom import allocator_config, at_least
 from jmassif.analysis.room import Room, StartupCost, pages_of, rest_of, room_of, space_of, startup_costs, unused_of
 from jmassif.model.run import Profile
@@ -236,11 +236,12 @@ def try_settings(run: Profile, board: Optional[int] = None) -> Trials:
     made = replay(steps, steps.sizes, recorded)
     sizes = requests(steps, made)
     version = run.manifest.get("pytorch", "")
+    of_large = array("Q", set(filter(SMALL.__lt__, sizes)))
     can_expand = run.manifest.get("cuda-vmm") != "no" and (not version or at_least(version, 2, 1))
 
     def effect(settings: Settings) -> Tuple[Settings, int, int]:
         """Limits have the same if no block or segment has a size between them."""
-        asked = sorted(set(rounded(array("Q", set(sizes)), settings)))
+        asked = sorted(set(rounded(of_large, settings)))
         limit = settings.max_split_size or ENDLESS
         without = settings._replace(max_split_size=0)
         return without, bisect_left(asked, limit), bisect_right(asked, limit - ROUNDED_SEGMENT)
