@@ -451,8 +451,8 @@ def test_blocks_without_a_record_are_supposed_of_the_same_program_alone(tmp_path
         trace = Trace(time_unit="ms", command=f"{script} {batch}", memory="unified", process=f"{len(paths)}.1")
         trace.lines.append("m option.large 65536")
         array_ = trace.account("heap", "data", [f"py main (/app/{script}:4)"])
-        trace.block(2, 1 << 40, 100000, array_)
-        trace.snapshot(3, "exit", {array_: (100000, 1)}, {which: (3, {}) for which in ("total", "host")})
+        trace.block(2, 1 << 40, batch * 50000, array_)
+        trace.snapshot(3, "exit", {array_: (batch * 50000, 1)}, {which: (3, {}) for which in ("total", "host")})
         trace.lines += [f"y 0 {figure} {4 << 30}" for figure in ("mem-total", "mem-available")] + ["Z 4 exit 0"]
         paths.append(trace.save(tmp_path, f"{len(paths)}.jm"))
     assert run_jmassif("fit", *paths[:2], "--batch=2,4", "--at=8").status == 0
@@ -535,9 +535,10 @@ def test_traces_that_cannot_answer_are_refused_with_the_reason(tmp_path: Path) -
     assert '"4" has no unit' in refused(four, "--board=4") and "nano-2gb" not in refused(four, "--board=4")
 
 
-def test_runs_of_one_batch_named_as_two_are_doubted(tmp_path: Path) -> None:
-    paths = [training(4).save(tmp_path, name) for name in ("first.jm", "second.jm")]
-    assert "see that their batches are those named" in run_jmassif("fit", *paths, "--batch=2,4", "--at=8").out
+def test_runs_of_one_batch_named_as_two_are_refused(tmp_path: Path) -> None:
+    paths = [training(4, process=f"{process}.1").save(tmp_path, f"{process}.jm") for process in (1, 2)]
+    for more in ((), ("--at=8",)):
+        assert "are their batches those named?" in refused(*paths, "--batch=2,4", *more)
 
 
 def test_batches_that_are_named_the_wrong_way_round_are_refused(tmp_path: Path) -> None:

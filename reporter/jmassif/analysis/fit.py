@@ -160,6 +160,8 @@ def fit_batches(
     known = () if is_recorded else tuple(batches)
     is_cut = not all(each.is_complete for each in runs)
     needs, lines, last = [need(batch) for batch in sorted(wanted)], lines_of(run, found[0]), found[0]
+    if len(known) == 2 and not lines:
+        raise FitError("nothing that tensors hold at the peak differs between the runs: are their batches those named?")
     if len(runs) == 1 and largest == _MOST_BATCH - 1 and not lines:
         raise FitError("nothing grows with the batch: is the trace of a training with PyTorch?")
     figures = last.reserved[1], last.modelled, known, last.unlike

@@ -142,8 +142,6 @@ def _notes(fit: Fit, runs: Dict[str, Profile]) -> Iterator[str]:
             f"Of batch {fit.batches[-1]} the model says {size(fit.modelled)} reserved, and {size(fit.recorded)} were:"
             " expect as large an error."
         )
-    if len(fit.batches) == 2 and not fit.lines:
-        yield "Nothing that tensors hold at the peak differs between the runs: see that their batches are those named."
     if fit.unlike > 0.001:
         kept = "tensors are taken to grow with the batch" if 1 in fit.batches else "they are taken as fixed"
         yield f"{fit.unlike:.1%} of PyTorch's bytes at the peak have no counterpart in the first run; {kept}."
