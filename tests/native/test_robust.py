@@ -254,15 +254,24 @@ def test_what_a_program_has_mapped_stays_its_own_where_a_library_is_loaded_below
     )
     program = c(
         """
-__attribute__((noinline)) static char *map(size_t n) { return mmap(0, n, 3, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0); }
+#define ANON(n) mmap(0, n, 3, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)
+__attribute__((noinline)) static char *map(size_t n) { return ANON(n); }
+__attribute__((noinline)) static char *fill(size_t n) { return ANON(n); }
 int main(int argc, char **argv) {
-    char *mapped = map(2000 << 10), *kept = mapped + (1920 << 10);
-    munmap(mapped, 1920 << 10);
-    char *(*end)(void) = dlsym(dlopen(argv[1], RTLD_NOW), "end");
-    memset(kept, 1, 80 << 10);
-    printf("%d\\n", kept == end());
-    fflush(stdout);
-    _exit(0);
+    for (int i = 0; i < 100; i++) {
+        char *mapped = map(2000 << 10), *kept = mapped + (1920 << 10);
+        munmap(mapped, 1920 << 10);
+        void *library = dlopen(argv[1], RTLD_NOW);
+        if (kept == ((char *(*)(void))dlsym(library, "end"))()) {
+            memset(kept, 1, 80 << 10);
+            puts("1");
+            fflush(stdout);
+            _exit(0);
+        }
+        dlclose(library); // it went into a gap further up, which the recorder had left
+        munmap(kept, 80 << 10);
+        fill(1700 << 10);
+    }
 }
 """,
         "-ldl",
