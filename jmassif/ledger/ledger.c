@@ -122,7 +122,7 @@ static UInt n_kept = 1;
 static Table accounts = JM_TABLE("jm.account", Account);
 static Peak peaks[N_PEAKS];
 
-// By the set of peaks that have these balances in common: mostly all peaks are over, and an account is saved once.
+// Indexed by the set of peaks that share the balances. Usually all peaks are over, so an account is saved once.
 #define N_SETS (1u << N_PEAKS)
 static Table saved[N_SETS] = {[0 ... N_SETS - 1] = JM_TABLE("jm.ledger.saved", Saved)};
 
