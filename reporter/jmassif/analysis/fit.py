@@ -154,14 +154,14 @@ def fit_batches(
         (batch, room.available - sum(beside(batch)) - n_bytes + found[0].reserved[1] - found[0].modelled)
         for batch, n_bytes in zip(found[0].batches, found[0].reserved)
     ]
+    known, lines = () if is_recorded else tuple(batches), lines_of(run, found[0])
+    if len(known) == 2 and not lines:
+        raise FitError("nothing that tensors hold at the peak differs between the runs: are their batches those named?")
     checked = min(_MOST_CHECKED, _MOST_REPLAYED // len(found[0].steps.replayed))
     largest = None if is_recorded else _largest(left, points[0], points[1], checked)
     wanted = asked or ({1} if is_recorded else {largest or 1, (largest or 0) + 1})
-    known = () if is_recorded else tuple(batches)
     is_cut = not all(each.is_complete for each in runs)
-    needs, lines, last = [need(batch) for batch in sorted(wanted)], lines_of(run, found[0]), found[0]
-    if len(known) == 2 and not lines:
-        raise FitError("nothing that tensors hold at the peak differs between the runs: are their batches those named?")
+    needs, last = [need(batch) for batch in sorted(wanted)], found[0]
     if len(runs) == 1 and largest == _MOST_BATCH - 1 and not lines:
         raise FitError("nothing grows with the batch: is the trace of a training with PyTorch?")
     figures = last.reserved[1], last.modelled, known, last.unlike
