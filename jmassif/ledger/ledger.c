@@ -236,7 +236,7 @@ static void pass_on(UInt from, UInt to)
 static __attribute__((noinline)) void reopen(PeakId p)
 {
     for (UInt set = 1; set < N_SETS; set++)
-        if (set >> p & 1)
+        if ((set >> p & 1) && saved[set].n > 1)
             pass_on(set, set & ~(1u << p));
     closed &= ~(1u << p);
 }
