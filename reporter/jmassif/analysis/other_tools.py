@@ -87,10 +87,8 @@ def sampled_series(profile: Profile) -> List[Series]:
     snapshots = [snapshot.time for snapshot in profile.snapshots]
     for row in _SAMPLED:
         of_driver = row.names[0].startswith("device-")
-        times, values = (
-            samples_of(profile, row.names, () if of_driver else snapshots) if row.is_of(profile) else ([], [])
-        )
-        if times:
+        times, values = samples_of(profile, row.names, () if of_driver else snapshots)
+        if times and row.is_of(profile):
             # A program without a device has no device memory to mention.
             left_out = row.leaves_out if has_device(profile) or row.figure != "RES" else "owners"
             found.append(Series(row.tool, row.figure, left_out, times, values))
