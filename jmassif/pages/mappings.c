@@ -84,15 +84,15 @@ static UInt holder_of_mapping(const Mapping *mapping, ThreadId tid)
     NodeId node = tid == HOST_NO_THREAD ? 0 : jm_scope_capture(tid, &is_ignored);
     if (is_ignored)
         return 0;
+    Bool is_object = !has_started || (path && jm_text_fits_any("*.so|*.so.*", jm_text_file_name(path)));
     const HChar *loader = host_unseen_loader();
-    if (loader)
-        node = jm_stack_push_mapped(node, loader, True);
+    if (loader) // a file that is no object, such as a locale, was seen when some thread happened to look
+        node = jm_stack_push_mapped(path && !is_object ? 0 : node, loader, True);
     if (!path) {
         if (!node)
             return holder_of(jm_account_owned(0, KIND_ANON, JM_OWNER_APP), False);
         return holder_of(jm_account(node, KIND_ANON), False);
     }
-    Bool is_object = !has_started || jm_text_fits_any("*.so|*.so.*", jm_text_file_name(path));
     node = jm_stack_push_mapped(node, path, is_object);
     return holder_of(jm_account(node, is_shared_memory(path) ? KIND_ANON : KIND_FILE), is_object);
 }

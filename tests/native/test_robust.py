@@ -281,6 +281,27 @@ int main(int argc, char **argv) {
     assert held(ran.profile(), program, "anon")["map"] == (80 << 10, 1)
 
 
+def test_a_locale_is_not_of_the_function_that_runs_when_its_mapping_is_seen() -> None:
+    """The C library maps it by a call of its own, which no hook sees."""
+    program = c(
+        """
+#include <locale.h>
+__attribute__((noinline)) static void *later(int n) { return malloc(n); }
+int main(void) {
+    if (!setlocale(LC_ALL, "C.UTF-8")) return 1;
+    for (int i = 0; i < 300; i++) sink = later(10), usleep(1000);
+    _exit(0);
+}
+"""
+    )
+    profile = same([program], "--pages=yes").profile()
+    assert "later" not in held(profile, program, "file")
+    innermost = [
+        next(profile.stack(profile.accounts[i].node), 0) for i in profile.composition(len(profile.snapshots) - 1)
+    ]
+    assert "LC_CTYPE" in [os.path.basename(profile.frame(i).object) for i in innermost if i]
+
+
 # ---- descriptors -----------------------------------------------------------------------------
 
 CLOSERS = {
