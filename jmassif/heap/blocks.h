@@ -16,16 +16,15 @@ typedef struct {
     Bool is_small;     // in a slab
 } Block;
 
-void jm_blocks_add(Addr address, Block block);
+// True if the address had a block whose end was missed, or that a custom allocator announced: then `stale` is it.
+Bool jm_blocks_add(Addr address, Block block, Block *stale);
 
 // False if no live block starts at the address.
 Bool jm_blocks_find(Addr address, Block *block);
 
-// Removes a live block. Does nothing for small blocks: jm_slab_free removes those.
-void jm_blocks_remove(Addr address);
-
-// Removes a block whose end was missed: the address is allocated again. False if there is none.
-Bool jm_blocks_take_stale(Addr address, Block *block);
+// Removes a live block, one that a custom allocator announced or another. False if there is none, or if it is small:
+// jm_slab_free removes those.
+Bool jm_blocks_take(Addr address, Bool is_custom, Block *block);
 
 // Fetches what the others read of an address into the processor's cache, for a look-up that follows soon.
 void jm_blocks_prefetch(Addr address);

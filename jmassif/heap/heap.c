@@ -95,11 +95,11 @@ static void died(ThreadId tid, Addr address, const Block *block, AccountId accou
     jm_snapshot_event();
 }
 
-// Drops a block that was never freed: a custom one's end was not announced, or the host missed that of another.
-static inline void forget_stale(ThreadId tid, Addr address)
+// Forgets one that was never freed: a custom one's end was not announced, or the host missed that of another.
+static inline void add(ThreadId tid, Addr address, Block block)
 {
     Block stale;
-    if (UNLIKELY(jm_blocks_take_stale(address, &stale)))
+    if (UNLIKELY(jm_blocks_add(address, block, &stale)))
         died(tid, address, &stale, jm_live_tensor_forget(address, stale.account), jm_heap_overhead(address, &stale));
 }
 
@@ -114,11 +114,10 @@ static void born(ThreadId tid, Addr address, Block block)
 {
     jm_blocks_prefetch(address);
     block.account = jm_block_account(tid, KIND_HEAP);
-    forget_stale(tid, address);
     block.has_record = block.account && wants_record(block.bytes);
+    add(tid, address, block);
     MemoryBlock memory = as_memory(address, &block, block.account, jm_heap_overhead(address, &block));
     jm_block_born(tid, &memory);
-    jm_blocks_add(address, block);
     if (UNLIKELY(block.bytes >= JM_LEAST_COPY))
         jm_hooks.large_block(address, block.bytes);
     *last_of(tid) = address;
@@ -132,10 +131,8 @@ static void moved(ThreadId tid, Addr from, const Block *block, ULong old_overhea
     now.account = jm_block_account(tid, KIND_HEAP);
     now.has_record = now.account && wants_record(now.bytes);
     MemoryBlock fresh = as_memory(to, &now, now.account, jm_heap_overhead(to, &now));
-    if (to != from)
-        forget_stale(tid, to);
+    add(tid, to, now);
     jm_block_moved(tid, &old, &fresh);
-    jm_blocks_add(to, now);
     if (UNLIKELY(block->bytes >= JM_LEAST_COPY))
         jm_hooks.range_ended(from, block->bytes);
     if (UNLIKELY(now.bytes >= JM_LEAST_COPY))
@@ -151,7 +148,7 @@ void jm_heap_allocated(ThreadId tid, Addr address, Block block)
     if (jm_options.heap)
         born(tid, address, block);
     else
-        jm_blocks_add(address, block);
+        jm_blocks_add(address, block, &(Block){0});
 }
 
 void jm_heap_freed(ThreadId tid, Addr address, const Block *block)
@@ -165,7 +162,7 @@ void jm_heap_moved(ThreadId tid, Addr from, const Block *block, ULong old_overhe
     if (jm_options.heap)
         moved(tid, from, block, old_overhead, to, now);
     else
-        jm_blocks_add(to, now);
+        jm_blocks_add(to, now, &(Block){0});
 }
 
 void jm_heap_ran_out(ThreadId tid, const HChar *api, SizeT bytes)
@@ -219,9 +216,8 @@ void jm_heap_resize_in_place(ThreadId tid, Addr address, SizeT new_bytes)
         counters.realloc_unknown += jm_options.heap;
         return;
     }
-    if (!block.is_custom || is_absurd(address, new_bytes))
+    if (is_absurd(address, new_bytes) || !jm_blocks_take(address, True, &block))
         return;
-    jm_blocks_remove(address);
     moved(tid, address, &block, jm_options.heap_admin, address, (Block){.bytes = new_bytes, .is_custom = True});
 }
 
@@ -230,13 +226,10 @@ void jm_heap_freelike(ThreadId tid, Addr address)
     Block block;
     if (!jm_options.heap)
         return;
-    if (!jm_blocks_find(address, &block)) {
-        counters.free_unknown++;
+    if (!jm_blocks_take(address, True, &block)) {
+        counters.free_unknown += !jm_blocks_find(address, &block);
         return;
     }
-    if (!block.is_custom)
-        return;
-    jm_blocks_remove(address);
     died(tid, address, &block, jm_live_tensor_end(tid, address, block.account), jm_options.heap_admin);
 }
 

@@ -77,14 +77,12 @@ static void allocate(UInt thread, UInt round)
     Block block;
     if (!account || round % 64 == 0)
         account = jm_ledger_open(thread * ROUNDS + round + 1, KIND_HEAP, 1);
-    if (jm_blocks_find(address, &block)) {
+    if (jm_blocks_take(address, False, &block))
         jm_ledger_debit(block.account, block.bytes);
-        jm_blocks_remove(address);
-    }
     jm_ledger_credit(account, round + 1);
     if (round % 8 == 0)
         sched_yield(); // others run, or fork, in the middle of an event
-    jm_blocks_add(address, (Block){.bytes = round + 1, .account = account});
+    jm_blocks_add(address, (Block){.bytes = round + 1, .account = account}, &block);
     n_events++;
 }
 

@@ -1183,7 +1183,7 @@ def test_no_thread_hangs_as_long_as_it_runs() -> None:
 
 
 RACED = ["host/native/thread.c", "host/native/memory.c", "base/kernel.c", "base/table.c", "ledger/ledger.c"]
-RACED += ["heap/blocks.c", "attribution/kind.c"]
+RACED += ["heap/blocks.c", "base/map.c", "attribution/kind.c"]
 
 
 @pytest.mark.parametrize("fault", ["", "BEYOND", "UNLOCKED_FORK"])

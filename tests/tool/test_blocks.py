@@ -1,10 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What became of the blocks: temporaries, leaks, and the records of large ones."""
 
+import hashlib
+import random
+import subprocess
+from pathlib import Path
 from typing import Dict, List, NamedTuple, Tuple
 
+import pytest
+
 from jmassif.model.run import Profile
-from tests.harness import compile_c
+from tests.harness import ROOT, compile_c
 from tests.tool.programs import functions, run_both
 
 
@@ -226,3 +232,69 @@ def test_too_many_records_double_the_threshold() -> None:
     assert all(block.is_freed for block in found)
     # Only the records are fewer.
     assert temporaries(profile)["main"] == (20001, 20003)
+
+
+# ---- the table of blocks ---------------------------------------------------------------------
+
+HUGE, MANY = 1 << 30, 1 << 25  # the first size and the first account that do not fit into eight bytes
+
+
+def table_driver() -> Path:
+    sources = [ROOT / "jmassif" / name for name in ("heap/blocks.c", "base/map.c")]
+    texts = "".join(path.read_text() for path in sorted((ROOT / "jmassif").glob("*/*.[ch]")))
+    flags = [f"-I{ROOT / 'jmassif'}", f"-DSOURCES={hashlib.sha256(texts.encode()).hexdigest()}", *map(str, sources)]
+    return compile_c(
+        Path(__file__).with_name("programs") / "blocks_driver.c", "-O1", "-w", "-fsanitize=address", *flags
+    )
+
+
+class Entry(NamedTuple):
+    bytes: int
+    account: int
+    has_record: int
+    is_custom: int
+
+
+@pytest.mark.parametrize("has_odd", [False, True])
+@pytest.mark.parametrize("seed", range(2))
+def test_the_table_of_blocks_agrees_with_a_dictionary(seed: int, has_odd: bool) -> None:
+    """Of blocks that lie close together or far apart, of all sizes, at odd addresses too."""
+    r = random.Random(seed)
+    steps = (8, 16, 4096, 1) if has_odd else (8, 16, 4096)
+    sizes = (1000, 100000, HUGE, HUGE + 1, 1 << 40) if has_odd else (1000, 100000, HUGE)
+    accounts = (0, 1, 7, MANY - 1, MANY) if has_odd else (0, 1, 7, MANY - 1)
+    live: Dict[int, Entry] = {}
+    places = [base + r.choice(steps) * r.randrange(500) for base in range(0, 1 << 44, 1 << 40) for _ in range(250)]
+    calls: List[str] = []
+    expected: List[str] = []
+    for step in range(30000):
+        address = r.choice(places)
+        is_custom = int(r.random() < 0.1)
+        size = r.choice(sizes)
+        n_bytes = r.choice((size - 1, r.randrange(size)))
+        block = Entry(n_bytes, r.choice(accounts), step & 1, is_custom)
+        call = r.choices("atfe", (6 if len(live) < r.choice((10, 1000)) else 3, 5, 3, 0.2))[0]
+        calls.append(f"{call} {address} {is_custom} {block.bytes} {block.account} {block.has_record}")
+        if call == "e":
+            found = [
+                (at, b.bytes)
+                for at, b in live.items()
+                if b.is_custom == is_custom and b.bytes >= block.bytes and (b.account or is_custom)
+            ]
+            expected.append(str(sorted(found)))
+            continue
+        was = live.get(address)
+        if call == "t":
+            was = live.pop(address) if was and was.is_custom == is_custom else None
+        if call == "a":
+            live[address] = block
+        expected.append(" ".join(map(str, was)) if was else "none")
+    printed = subprocess.run(
+        [table_driver()], input="\n".join(calls), stdout=subprocess.PIPE, check=True, universal_newlines=True
+    ).stdout.splitlines()
+    for call, line, should in zip(calls, printed, expected):
+        if call[0] == "e":
+            words = list(map(int, line.split()))
+            line = str(sorted(zip(words[::2], words[1::2])))
+        assert line == should, call
+    assert len(printed) == len(expected)

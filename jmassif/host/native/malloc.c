@@ -128,13 +128,11 @@ static void freed(void *job)
     Call *c = job;
     if (UNLIKELY(jm_python_begins_to_end())) // it calls Py_FinalizeEx itself
         jm_cuda_program_ends(host_thread());
-    c->is_known = jm_blocks_find((Addr)c->old, &c->block) && !c->block.is_custom;
-    if (c->is_known) {
+    c->is_known = jm_blocks_take((Addr)c->old, False, &c->block);
+    if (c->is_known)
         jm_heap_freed(host_thread(), (Addr)c->old, &c->block);
-        jm_blocks_remove((Addr)c->old);
-    } else if (!is_missed()) {
+    else if (!is_missed())
         jm_heap_unknown_free((Addr)c->old);
-    }
 }
 
 static void unmapped(void *job)
@@ -146,13 +144,11 @@ static void unmapped(void *job)
 static void before_realloc(void *job)
 {
     Call *c = job;
-    c->is_known = jm_blocks_find((Addr)c->old, &c->block) && !c->block.is_custom;
-    if (c->is_known) {
+    c->is_known = jm_blocks_take((Addr)c->old, False, &c->block);
+    if (c->is_known)
         c->overhead = jm_heap_overhead((Addr)c->old, &c->block);
-        jm_blocks_remove((Addr)c->old);
-    } else if (!is_missed()) {
+    else if (!is_missed())
         jm_heap_unknown_realloc();
-    }
 }
 
 static void after_realloc(void *job)
@@ -163,7 +159,7 @@ static void after_realloc(void *job)
         if (c->p != c->old)
             jm_native_heap_unmapped((Addr)c->old);
     } else {
-        jm_blocks_add((Addr)c->old, c->block);
+        jm_blocks_add((Addr)c->old, c->block, &(Block){0});
         failed(c);
     }
 }

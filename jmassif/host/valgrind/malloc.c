@@ -33,7 +33,7 @@ static inline __attribute__((always_inline)) void give_back_memory(void *p)
 {
     if (jm_slab_free((Addr)p))
         return;
-    jm_blocks_remove((Addr)p);
+    jm_blocks_take((Addr)p, False, &(Block){0});
     VG_(cli_free)(p);
 }
 
@@ -153,7 +153,7 @@ static void *on_realloc(ThreadId tid, void *p, SizeT bytes)
     if (to != p)
         give_back_memory(p);
     else
-        jm_blocks_remove((Addr)p);
+        jm_blocks_take((Addr)p, False, &(Block){0});
     jm_heap_moved(tid, (Addr)p, &block, old_overhead, (Addr)to, now);
     return to;
 }
