@@ -3,7 +3,7 @@
 
 from typing import List
 
-from tests.harness import PYTHON, Argument, Recording, massif, record, recorded, run
+from tests.harness import PYTHON, Argument, Recording, massif, need_module, record, recorded, run
 from tests.tool.programs import assert_readable, at_peak, host_total, live_at
 from tests.torch.finished import LENET, trained
 
@@ -66,7 +66,10 @@ def test_a_script_with_threads_children_and_an_exception() -> None:
 def assert_peak_is_massifs(recording: Recording, command: List[Argument]) -> None:
     """massif's peak is within one percent of the true one."""
     expected = massif(command, ["--depth=1"], timeout=1200)
-    assert abs(at_peak(recording.profile, "heap") - expected.heap) <= 0.015 * expected.heap
+    assert abs(at_peak(recording.profile, "heap") - expected.heap) <= 0.015 * expected.heap, (
+        at_peak(recording.profile, "heap"),
+        expected.heap,
+    )
     assert expected.heap > 1_000_000
 
 
@@ -85,5 +88,9 @@ def test_the_peak_of_an_interpreter_is_massifs() -> None:
 
 
 def test_the_peak_of_a_training_is_massifs_at_length() -> None:
-    """massif takes a minute to import PyTorch."""
-    assert_peak_is_massifs(trained(4), [PYTHON, LENET, "4"])
+    """massif takes a minute to import PyTorch. Below Valgrind the processor has no AVX-512, for which oneDNN takes other
+    buffers.
+    """
+    need_module("torch")
+    command: List[Argument] = [PYTHON, LENET, "4"]
+    assert_peak_is_massifs(recorded(command, env={"DNNL_MAX_CPU_ISA": "AVX2"}, timeout=1200), command)
