@@ -159,7 +159,7 @@ class Pools:
                 model.empty_cache()
                 found.append((first, model.reserved - reserved))
                 reserved = model.reserved
-            while times:
+            for left in reversed(range(times)):
                 before = (reserved, live.copy()) if times > 1 else None
                 pairs = zip(own, chain(own[1:], (0,)))
                 for step, after in pairs:
@@ -181,17 +181,16 @@ class Pools:
                         # Nothing was split off.
                         above[step] = max(block[2] - MIB - 1, pool.below, SMALL)
                         blocks[step] = block[2]
-                times -= 1
                 last = first + made
-                later = _later(before[1], live, made, times * made) if before and before[0] == reserved else None
-                if later is None:
+                later = _later(before[1], live, made, left * made) if before and before[0] == reserved else None
+                if later is not None:
+                    live = later
+                    if above is not None:
+                        above[last : last + left * made] = above[first:last] * left
+                        blocks[last : last + left * made] = blocks[first:last] * left
+                    break
+                if left:
                     own, first = _shifted(own, made), last
-                    continue
-                live = later
-                if above is not None:
-                    above[last : last + times * made] = above[first:last] * times
-                    blocks[last : last + times * made] = blocks[first:last] * times
-                times = 0
         return found
 
 
