@@ -170,11 +170,13 @@ def repeated(seed: int, leaks: bool, n_times: int = 16) -> Steps:
 
 
 @pytest.mark.parametrize("leaks", (False, True))
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", range(3))
 def test_pools_replay_what_the_allocator_does_and_repeated_steps_once(
     seed: int, leaks: bool, monkeypatch: "pytest.MonkeyPatch"
 ) -> None:
     steps, malloc, calls = repeated(seed, leaks), Pool.malloc, array("i")
+    if seed == 2:
+        steps.emptied.clear()
 
     def counted(*arguments: Any) -> Any:
         calls.append(1)
@@ -199,10 +201,41 @@ def test_pools_replay_what_the_allocator_does_and_repeated_steps_once(
         n_calls = len(calls)
         assert [least > 0 for least in made.above] == whole, settings
         pools = Pools(steps, steps.sizes)
+        pools.replay(Settings())
         for enough in (peak[0] - 1, peak[0], peak[0] + 1):
             assert pools.reserved(settings, enough) == min(enough, peak[0]), settings
+        asked = array("Q", (size + 512 * (number // 2) * (size > MIB) for number, size in enumerate(steps.sizes)))
+        pools.sizes = asked
+        assert pools.reserved(settings, 1 << 40) == replay(steps, asked, settings).reserved, settings
         if not leaks:
             assert n_calls < len(steps.sizes) / 2
+
+
+def test_settings_are_replayed_as_far_as_they_make_a_difference(monkeypatch: "pytest.MonkeyPatch") -> None:
+    """Four blocks of 9 MiB, or of 10 if sizes are rounded up, and small ones."""
+    sizes, malloc, calls = array("Q", [9 * MIB, MIB // 2] * 4 + [MIB // 4] * 6), Pool.malloc, array("i")
+    order = array("i", [*range(9), 9, ~8, ~9, 10, 11, ~11, ~10, 12, ~12, 13])
+    steps = Steps(sizes, array("I", sizes), array("I"), order, [], 0, 0, (len(order),) * 2, 0, False)
+
+    def counted(pool: Pool, size: int) -> Any:
+        calls.append(pool.is_small)
+        return malloc(pool, size)
+
+    monkeypatch.setattr(Pool, "malloc", counted)
+    pools = Pools(steps, sizes)
+    assert pools.replay(Settings()).reserved == 44 * MIB
+    assert list(calls) == [0] * 4 + [1] * 7  # 9, 11 and 12 are freed before another is taken
+    del calls[:]
+    assert pools.reserved(Settings(max_split_size=32 * MIB), 99 * MIB) == 44 * MIB and list(calls) == [0] * 4
+    del calls[:]
+    rounded = Settings(roundup_power2_divisions=4)
+    # Three blocks of 10 MiB, with which the pool grew last, and two small segments are as much.
+    assert pools.reserved(rounded, 34 * MIB) == 34 * MIB and not calls
+    assert pools.reserved(rounded, 99 * MIB) == 44 * MIB and calls
+    # Large segments are released before small blocks need theirs.
+    sizes, order = array("Q", [18 * MIB] * 2 + [MIB // 2] * 10), array("i", [0, 1, ~0, ~1, *range(2, 12)])
+    emptied = Pools(steps._replace(sizes=sizes, order=order, emptied=[4]), sizes)
+    assert emptied.replay(Settings()).reserved == emptied.reserved(Settings(), 40 * MIB) == 36 * MIB
 
 
 def test_a_pool_that_reserved_early_is_replayed_early(monkeypatch: "pytest.MonkeyPatch") -> None:

@@ -15,8 +15,10 @@ from jmassif.analysis.allocator_steps import Steps, handed_out
 from jmassif.analysis.caching_allocator import (
     ADDRESS_BITS,
     ENDLESS,
+    LARGE_SEGMENT,
     LEAST,
     MIB,
+    ROUNDED_SEGMENT,
     SMALL,
     SMALL_SEGMENT,
     Block,
@@ -46,18 +48,12 @@ class Replay(NamedTuple):
 
 def replay(steps: Steps, sizes: "array[int]", settings: Settings, allowed: int = 0, has_small: bool = True) -> Replay:
     """Steps.replayed with these sizes. `allowed` as in CachingAllocator. `has_small`: with small blocks. Raises OutOfMemory."""
-    above = array("Q", bytes(8 * len(sizes)))
+    if not steps.is_host and not allowed:
+        return Pools(steps, sizes, sizes is steps.sizes).replay(settings, has_small)
+    above, blocks = array("Q", bytes(8 * len(sizes))), rounded(sizes, settings)[:]
     if steps.is_host:
         return Replay(max(handed_out(steps.order, sizes)), sizes, above)
-    blocks = rounded(sizes, settings)[:]
-    if allowed:
-        reserved = _within(steps, blocks, CachingAllocator(settings, allowed, steps.falls))
-    else:
-        pools = Pools(steps, sizes, sizes is steps.sizes)
-        reserved = _most(
-            pools.changes(blocks, settings, is_small, above) for is_small in (False, True)[: 1 + has_small]
-        )
-    return Replay(reserved, blocks, above)
+    return Replay(_within(steps, blocks, CachingAllocator(settings, allowed, steps.falls)), blocks, above)
 
 
 def rounded(sizes: "array[int]", settings: Settings) -> "array[int]":
@@ -109,36 +105,52 @@ class Pools:
     def __init__(self, steps: Steps, sizes: "array[int]", is_recorded: bool = True) -> None:
         """`is_recorded`: the sizes are those of the run, of which each pool has done enough when its own blocks have."""
         order = steps.replayed
-        self._falls, self._sizes = steps.falls, sizes[: max(order) + 1]
-        is_small = bytes(map(SMALL.__ge__, self._sizes))
+        self.sizes = sizes  # of large blocks others may follow, which are large too
+        self._falls, self._is_emptied, self._n = steps.falls, bool(steps.emptied), max(order) + 1
+        is_small = bytes(map(SMALL.__ge__, sizes[: self._n]))
         of_small = bytes(map((is_small + is_small[::-1]).__getitem__, order))  # ~number is an index from the end
         of_pools = (of_small.translate(bytes((1, 0)).ljust(256)), of_small)
         # An emptied cache has less of either pool.
         enough = steps.enough if is_recorded and not steps.emptied else (len(order),) * 2
         self._stretches: Tuple[List[_Stretch], List[_Stretch]] = [], []
         at = 0
-        for each in _stretches(steps, order, self._sizes):
+        for each in _stretches(steps, order, sizes):
             n = len(each.order)
             for stretches, of_pool, end in zip(self._stretches, of_pools, enough):
                 if at < end:
                     stretches.append(each._replace(order=array("i", compress(each.order, of_pool[at : at + n]))))
             at += n * each.times
-        self._small = array("i", () if steps.emptied else compress(order[: enough[True]], of_small))
-        # Rounded sizes, and the least that the small pool reserves, by roundup_power2_divisions.
-        self._rounded: "Dict[int, Tuple[array[int], int]]" = {}
+        self._held: List[List[int]] = [[], []]  # numbers of the allocations that either pool had when it last grew
+        # Changes of the pool of small blocks, by the settings that it depends on.
+        self._small: Dict[Tuple[int, bool], List[_Change]] = {}
+
+    def replay(self, settings: Settings, has_small: bool = True) -> Replay:
+        """With all results. `has_small`: with small blocks."""
+        above, blocks = array("Q", bytes(8 * len(self.sizes))), rounded(self.sizes, settings)[:]
+        changes = [self.changes(blocks, settings, False, above)]
+        if has_small:
+            changes.append(self._of_small(blocks, settings))
+        return Replay(_most(changes), blocks, above)
 
     def reserved(self, settings: Settings, enough: int) -> int:
         """At most; `enough`, if that is not less."""
-        divisions = settings.roundup_power2_divisions
-        if divisions not in self._rounded:
-            sizes = rounded(self._sizes, settings)
-            held = max(handed_out(self._small, sizes[: max(self._small, default=0) + 1]), default=0)
-            self._rounded[divisions] = sizes, -(-held // SMALL_SEGMENT) * SMALL_SEGMENT
-        sizes, least = self._rounded[divisions]
-        of_large = self.changes(sizes, settings, is_small=False, enough=enough - least)
-        if _most([of_large]) + least >= enough:
+        granules = LARGE_SEGMENT if settings.expandable_segments else ROUNDED_SEGMENT, SMALL_SEGMENT
+        # Each pool comes to have whole segments for all that it once held.
+        held = (sum(rounded(array("Q", map(self.sizes.__getitem__, each)), settings)) for each in self._held)
+        large, small = (-(-n_bytes // granule) * granule for n_bytes, granule in zip(held, granules))
+        if large + small >= enough:
             return enough
-        return min(enough, _most([of_large, self.changes(sizes, settings, is_small=True)]))
+        blocks = rounded(self.sizes[: self._n], settings)
+        of_large = self.changes(blocks, settings, is_small=False, enough=enough - small)
+        if _most([of_large]) + small >= enough:
+            return enough
+        return min(enough, _most([of_large, self._of_small(blocks, settings)]))
+
+    def _of_small(self, blocks: "array[int]", settings: Settings) -> List[_Change]:
+        key = settings.roundup_power2_divisions, settings.expandable_segments
+        if key not in self._small:
+            self._small[key] = self.changes(blocks, settings, is_small=True)
+        return self._small[key]
 
     def changes(
         self,
@@ -153,28 +165,32 @@ class Pools:
         pool = (model.small if is_small else model.large)[0]
         free, live = pool.order, {}  # type: List[int], Dict[int, Block]
         malloc, add, above = pool.malloc, pool.add, None if pool.is_exact else above
+        skips, passed_over = above is None and (is_small or not settings.max_split_size), 0
         reserved, found = 0, []  # type: int, List[_Change]
         for own, first, made, times, is_emptied in self._stretches[is_small]:
             if is_emptied:
                 model.empty_cache()
                 found.append((first, model.reserved - reserved))
                 reserved = model.reserved
+            asked = self.sizes[first : first + times * made]
+            is_alike = times > 1 and asked == asked[:made] * times
             for left in reversed(range(times)):
-                before = (reserved, live.copy()) if times > 1 else None
-                pairs = zip(own, chain(own[1:], (0,)))
-                for step, after in pairs:
+                before = (reserved, live.copy()) if is_alike else None
+                for step, after, then in zip(own, chain(own[1:], (0,)), chain(own[2:], (0, 0))):
                     if step < 0:
-                        _, begin, size = live.pop(~step)
-                        add(begin, size)
+                        if step != passed_over:
+                            _, begin, size = live.pop(~step)
+                            add(begin, size)
                         continue
                     size = blocks[step]
-                    if after == ~step and pool.is_exact and free and free[-1] >> ADDRESS_BITS >= size:
-                        next(pairs)  # freed at once, and there is room: nothing changes
+                    if skips and after < 0 and ~step in (after, then) and free and free[-1] >> ADDRESS_BITS >= size:
+                        passed_over = ~step  # freed before another is taken, and there is room: nothing changes
                         continue
                     block = live[step] = malloc(size)
                     if model.reserved != reserved:
                         found.append((step, model.reserved - reserved))
                         reserved = model.reserved
+                        self._held[is_small] = [] if self._is_emptied else list(live)
                         if reserved >= enough:
                             return found
                     if above is not None and block[1] + block[2] not in pool.by_begin:

@@ -235,8 +235,9 @@ TRIED = (
 def try_settings(run: Profile, board: Optional[int] = None) -> Trials:
     """Replay the steps with other settings of PyTorch's allocator; `board` has so much memory. Raises FitError."""
     steps, recorded = steps_of(run), settings_of(run)
-    made = replay(steps, steps.sizes, recorded)
-    sizes = requests(steps, made)
+    pools = Pools(steps, steps.sizes)
+    made = pools.replay(recorded)
+    pools.sizes = sizes = requests(steps, made)
     version = run.manifest.get("pytorch", "")
     of_large = array("Q", set(filter(SMALL.__lt__, sizes)))
     can_expand = run.manifest.get("cuda-vmm") != "no" and (not version or at_least(version, 2, 1))
@@ -248,7 +249,7 @@ def try_settings(run: Profile, board: Optional[int] = None) -> Trials:
         without = settings._replace(max_split_size=0)
         return without, bisect_left(asked, limit), bisect_right(asked, limit - ROUNDED_SEGMENT)
 
-    tried, pools = {effect(recorded)}, Pools(steps, sizes)
+    tried = {effect(recorded)}
     better, least = [], made.reserved  # type: List[Trial], int
     for each in TRIED:
         if effect(each) in tried or each.expandable_segments > can_expand:
