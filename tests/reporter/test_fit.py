@@ -287,6 +287,19 @@ def test_batches_before_the_largest_that_fits_fit_too() -> None:
     assert _largest(lambda batch: batch - 9, (2, 1), (4, 1), 22) is None
 
 
+def test_batches_that_are_asked_for_are_replayed_alone(monkeypatch: "pytest.MonkeyPatch") -> None:
+    runs, replays = [training(batch).load() for batch in (2, 4)], array("i")
+
+    def counted(*arguments: Any) -> Any:
+        replays.append(1)
+        return replay(*arguments)
+
+    monkeypatch.setattr("jmassif.analysis.fit.replay", counted)
+    fit = fit_batches(runs, [2, 4], [3, 9])
+    assert [need.batch for need in fit.needs] == [3, 9] and len(replays) == 2
+    assert fit.largest is None and (fit_batches(runs, [2, 4], []).largest or 0) > 9
+
+
 def test_of_free_blocks_of_one_size_the_first_in_memory_is_taken() -> None:
     for falls in (False, True):
         model = CachingAllocator(falls=falls)
@@ -548,8 +561,9 @@ def test_a_run_without_tensors_says_nothing_on_batches(tmp_path: Path) -> None:
     script.block(2, 1 << 40, 9 * MIB, rows)
     script.snapshot(3, "time", {rows: (9 * MIB, 1)}, {"total": (3, {}), "host": (3, {})})
     script.lines.append("Z 5 exit 0")
-    said = refused(script.save(tmp_path, "script.jm"), "--batch=2")
-    assert said == "jmassif fit: nothing grows with the batch: is the trace of a training with PyTorch?"
+    for words in (("--batch=2",), ("--batch=2", "--at=8")):
+        said = refused(script.save(tmp_path, "script.jm"), *words)
+        assert said == "jmassif fit: nothing grows with the batch: is the trace of a training with PyTorch?"
 
 
 def test_traces_that_cannot_answer_are_refused_with_the_reason(tmp_path: Path) -> None:

@@ -48,7 +48,7 @@ class Need(NamedTuple):
 
 class Fit(NamedTuple):
     needs: List[Need]  # those asked for, and those at the limit, by batch
-    largest: Optional[int]  # batch that fits; None: none does
+    largest: Optional[int]  # batch that fits; None: none does, or others were asked for
     room: Room
     lines: List[Line]  # that grow with the batch, the largest first
     recorded: int  # reserved by the run with the larger batch
@@ -157,13 +157,13 @@ def fit_batches(
     known, lines = () if is_recorded else tuple(batches), lines_of(run, found[0])
     if len(known) == 2 and not lines:
         raise FitError("nothing that tensors hold at the peak differs between the runs: are their batches those named?")
+    if len(known) == 1 and not lines and left(_MOST_BATCH - 1) >= 0:
+        raise FitError("nothing grows with the batch: is the trace of a training with PyTorch?")
     checked = min(_MOST_CHECKED, _MOST_REPLAYED // len(found[0].steps.replayed))
-    largest = None if is_recorded else _largest(left, points[0], points[1], checked)
+    largest = None if is_recorded or asked else _largest(left, points[0], points[1], checked)
     wanted = asked or ({1} if is_recorded else {largest or 1, (largest or 0) + 1})
     is_cut = not all(each.is_complete for each in runs)
     needs, last = [need(batch) for batch in sorted(wanted)], found[0]
-    if len(runs) == 1 and largest == _MOST_BATCH - 1 and not lines:
-        raise FitError("nothing grows with the batch: is the trace of a training with PyTorch?")
     figures = last.reserved[1], last.modelled, known, last.unlike
     return Fit(needs, largest, room, lines, *figures, is_cut, costs, unused[-1], last.steps)
 
