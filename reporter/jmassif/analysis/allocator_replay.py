@@ -49,7 +49,7 @@ class Replay(NamedTuple):
 def replay(steps: Steps, sizes: "array[int]", settings: Settings, allowed: int = 0, has_small: bool = True) -> Replay:
     """Steps.replayed with these sizes. `allowed` as in CachingAllocator. `has_small`: with small blocks. Raises OutOfMemory."""
     if not steps.is_host and not allowed:
-        return Pools(steps, sizes, sizes is steps.sizes).replay(settings, has_small)
+        return Pools(steps, sizes).replay(settings, has_small)
     above, blocks = array("Q", bytes(8 * len(sizes))), rounded(sizes, settings)[:]
     if steps.is_host:
         return Replay(max(handed_out(steps.order, sizes)), sizes, above)
@@ -102,16 +102,15 @@ class _Stretch(NamedTuple):
 class Pools:
     """The steps of a run, to be replayed with several settings."""
 
-    def __init__(self, steps: Steps, sizes: "array[int]", is_recorded: bool = True) -> None:
-        """`is_recorded`: the sizes are those of the run, of which each pool has done enough when its own blocks have."""
+    def __init__(self, steps: Steps, sizes: "array[int]") -> None:
         order = steps.replayed
         self.sizes = sizes  # of large blocks others may follow, which are large too
         self._falls, self._is_emptied, self._n = steps.falls, bool(steps.emptied), max(order) + 1
         is_small = bytes(map(SMALL.__ge__, sizes[: self._n]))
         of_small = bytes(map((is_small + is_small[::-1]).__getitem__, order))  # ~number is an index from the end
         of_pools = (of_small.translate(bytes((1, 0)).ljust(256)), of_small)
-        # An emptied cache has less of either pool.
-        enough = steps.enough if is_recorded and not steps.emptied else (len(order),) * 2
+        # With the run's own sizes each pool has done enough when its own blocks have. An emptied cache has less of either.
+        enough = steps.enough if sizes is steps.sizes and not steps.emptied else (len(order),) * 2
         self._stretches: Tuple[List[_Stretch], List[_Stretch]] = [], []
         at = 0
         for each in _stretches(steps, order, sizes):
