@@ -67,14 +67,15 @@ static void write_container(Addr holder, Addr name, Addr value)
                        jm_trace_string(text), kind, jm_trace_string(of));
 }
 
-static void look_at(Addr object, Addr type)
+static Bool look_at(Addr object, Addr type)
 {
     jm_python_each_named(object, type, write_container);
+    return False;
 }
 
 void jm_containers_write(void)
 {
     n_seen = 0;
     if (jm_options.heap) // else no storage has an account
-        jm_python_each_object(look_at);
+        jm_python_each_object(look_at, False);
 }

@@ -102,44 +102,73 @@ static Addr find_generations(void)
     return found && are_generations(found) ? found : 0;
 }
 
-static void use_object(Addr head, void (*use)(Addr object, Addr type))
+static Bool use_object(Addr head, UseTracked use)
 {
     const Addr object = head + (is_aligned_to_16() ? 32 : 16), type = jm_python_type(object);
-    if (type)
-        use(object, type);
+    return type && use(object, type);
 }
 
-// The processor waits for memory at each step, so ask early for what the walk before found some steps later.
-#define AHEAD          24
-#define MAX_REMEMBERED (1u << 20)
-static Table remembered[N_GENERATIONS + 1] = {[0 ... N_GENERATIONS] = JM_TABLE("jm.python", UInt)};
+// What the last walk has found of a ring. Objects come in at its end alone, and the collector counts how often, so while
+// both are the same, none has come.
+#define N_LAST 4
+typedef struct {
+    Addr last[N_LAST];
+    ULong count;
+    Table wanted; // heads
+} KnownRing;
 
-static void each_of_ring(Addr head, Table *before, void (*use)(Addr object, Addr type))
+static KnownRing known[N_GENERATIONS + 1] = {[0 ... N_GENERATIONS] = {.wanted = JM_TABLE("jm.python", Addr)}};
+
+static Bool is_as_before(Addr ring, KnownRing *k)
+{
+    const ULong count = jm_word_at(ring + (is_aligned_to_16() ? 32 : 16)); // with the threshold
+    Bool is_same = count == k->count;
+    k->count = count;
+    for (UInt i = 0; i < N_LAST; i++) {
+        const Addr at = PREVIOUS(i ? k->last[i - 1] : ring);
+        is_same &= k->last[i] == at;
+        k->last[i] = at;
+    }
+    return is_same;
+}
+
+static void each_of_ring(Addr ring, KnownRing *k, UseTracked use)
 {
     UInt n = 0;
-    for (Addr at = NEXT(head); at && at != head && n++ < MAX_OBJECTS; at = NEXT(at)) {
-        if (n + AHEAD < before->n) {
-            const Addr then = (at >> 35 << 35) + ((Addr) * (const UInt *)jm_table_at(before, n + AHEAD) << 3);
-            __builtin_prefetch((const void *)then);
-            __builtin_prefetch((const void *)(then + 24));
-        }
-        if (n < before->n || (n < MAX_REMEMBERED && jm_table_add(before)))
-            *(UInt *)jm_table_at(before, n) = at >> 3;
-        use_object(at, use);
+    k->wanted.n = 1;
+    for (Addr at = NEXT(ring); at && at != ring && n++ < MAX_OBJECTS; at = NEXT(at))
+        if (use_object(at, use))
+            *(Addr *)jm_table_at(&k->wanted, jm_table_add(&k->wanted)) = at;
+}
+
+static void each_wanted(const KnownRing *k, UseTracked use)
+{
+    for (UInt i = 1; i < k->wanted.n; i++) {
+        const Addr at = *(const Addr *)jm_table_at(&k->wanted, i);
+        if (NEXT(PREVIOUS(at)) == at) // else it is no object any more
+            use_object(at, use);
     }
 }
 
-static Bool each_object(void (*use)(Addr object, Addr type))
+static Bool each_object(UseTracked use, Bool is_again)
 {
     Addr generations = find_generations();
     if (!generations)
         return False;
+    Addr rings[N_GENERATIONS + 1];
     for (UInt i = 0; i < N_GENERATIONS; i++)
-        each_of_ring(generations + i * generation_bytes(), &remembered[i], use);
+        rings[i] = generations + i * generation_bytes();
     // gc.freeze moves objects to a permanent generation, which follows the three and one pointer.
-    Addr frozen = generations + N_GENERATIONS * generation_bytes() + (is_aligned_to_16() ? 16 : 8);
-    if (python->version >= 0x307 && is_ring(frozen))
-        each_of_ring(frozen, &remembered[N_GENERATIONS], use);
+    rings[N_GENERATIONS] = generations + N_GENERATIONS * generation_bytes() + (is_aligned_to_16() ? 16 : 8);
+    const UInt n = N_GENERATIONS + (python->version >= 0x307 && is_ring(rings[N_GENERATIONS]));
+    for (UInt i = 0; i < n; i++) {
+        if (is_again && is_as_before(rings[i], &known[i]))
+            each_wanted(&known[i], use);
+        else
+            each_of_ring(rings[i], &known[i], use);
+        if (!is_again)
+            known[i].count = ~0ULL; // it has what another walk wanted
+    }
     return True;
 }
 
@@ -155,10 +184,10 @@ static Bool has_lock(void)
 }
 
 // Without the interpreter's lock, other threads may free objects meanwhile, of which none is held here.
-Bool jm_python_each_object(void (*use)(Addr object, Addr type))
+Bool jm_python_each_object(UseTracked use, Bool is_again)
 {
     jm_read_copies(host_others_run() && !has_lock());
-    Bool is_there = each_object(use);
+    Bool is_there = each_object(use, is_again);
     jm_read_copies(False);
     return is_there;
 }

@@ -219,7 +219,7 @@ static void observe_own(Addr object, Bool is_parameter)
 // Set when a walk has seen a class of PyTorch. Otherwise rules stay in force, as in a program with another framework.
 static Bool is_torch;
 
-static void observe_object(Addr object, Addr type)
+static Bool observe_object(Addr object, Addr type)
 {
     UInt bits = class_of(type);
     is_torch |= bits != 0;
@@ -231,6 +231,7 @@ static void observe_object(Addr object, Addr type)
         observe_optimizer(object);
     if (bits & IS_SCRIPT)
         hidden = ~0u;
+    return bits != 0;
 }
 
 static void walk(Bool is_all)
@@ -240,7 +241,7 @@ static void walk(Bool is_all)
     n_walks++;
     n_tensors_then = jm_live_tensors_n_created();
     jm_live_tensors_observe_begin();
-    Bool is_there = jm_python_each_object(observe_object);
+    Bool is_there = jm_python_each_object(observe_object, True);
     jm_live_tensors_observe_end(is_there && is_all && is_torch ? ~hidden : 0);
 }
 

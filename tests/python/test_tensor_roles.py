@@ -28,7 +28,7 @@ def test_roles_are_what_the_objects_say(release: str, tmp_path: Path) -> None:
     told = [json.loads(line) for line in recording.stdout.splitlines()]
     profile = recording.profile
     at_marks = [i for i, snapshot in enumerate(profile.snapshots) if snapshot.reason == "mark"]
-    assert len(at_marks) == len(told) == 7
+    assert len(at_marks) == len(told) == 10
     for line, number in zip(told, at_marks):
         found: Counter[str] = collections.Counter()
         for account, (n_bytes, _) in profile.composition(number).items():

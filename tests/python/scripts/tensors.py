@@ -153,4 +153,11 @@ gc.unfreeze() if hasattr(gc, "unfreeze") else None
 modules[0]._buffers.clear()
 gone = registered[-19:]
 del optimizer.state[trained]
-tell("let go", [made for made in parameters if made not in gone], [first], kept[:2])
+parameters = [made for made in parameters if made not in gone]
+tell("let go", parameters, [first], kept[:2])
+for mark in ("come", "come and collected", "nothing came"):  # the old ones are known from the walk before
+    if mark != "nothing came":
+        parameters.append(make(Parameter))
+    if mark == "come and collected":
+        gc.collect()
+    tell(mark, parameters, [first], kept[:2])
