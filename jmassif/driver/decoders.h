@@ -26,6 +26,16 @@ typedef struct {
     UInt taken_id;
 } DriverCall;
 
+// Functions of a type of file; NULL: nothing to do.
+typedef struct {
+    const HChar *name;
+    void (*before)(ThreadId tid, DriverCall *call);
+    void (*after)(ThreadId tid, DriverCall *call, Long result);
+    void (*ended)(ThreadId tid, DriverFile *file); // ends what the file has kept alive
+    SizeT n_bytes;                                 // to copy of a structure; 0: the command's number has its size
+} Decoder;
+extern const Decoder jm_decoders[N_FILE_TYPES]; // driver.c
+
 // Fields of the structure by offset, before and after the call; 0 beyond its end.
 ULong jm_driver_field(const DriverCall *call, const UChar *bytes, UInt offset, UInt width);
 #define jm_driver_in32(call, offset)  ((UInt)jm_driver_field(call, (call)->in, offset, 4))

@@ -71,6 +71,18 @@ static const Device devices[] = {
     {"/dev/nvidia-uvm", FILE_UVM},
 };
 
+const Decoder jm_decoders[N_FILE_TYPES] = {
+    [FILE_NVMAP] = {"nvmap", jm_nvmap_before, jm_nvmap_after, jm_nvmap_ended, 0},
+    [FILE_GPU_CONTROL] = {"nvgpu", NULL, jm_gpu_after, NULL, 0},
+    [FILE_GPU_SPACE] = {"nvgpu", NULL, jm_gpu_after, jm_gpu_space_ended, 0},
+    [FILE_GPU_CHANNEL] = {"nvgpu", NULL, jm_gpu_after, jm_gpu_channel_ended, 0},
+    [FILE_GPU_TSG] = {"nvgpu", NULL, jm_gpu_after, NULL, 0},
+    [FILE_RM_CONTROL] = {"rm", NULL, jm_rm_after, jm_rm_ended, 0},
+    [FILE_RM_DEVICE] = {"rm", NULL, jm_rm_after, jm_rm_ended, 0},
+    [FILE_UVM] = {"uvm", NULL, jm_uvm_after, jm_uvm_ended, 24},
+    [FILE_BUFFER] = {"dmabuf", NULL, NULL, jm_buffer_ended, 0},
+};
+
 // Recognises a device by the path that was opened, or by the path that a symbolic link led to.
 static void device_opened(ThreadId tid, Addr path_address, UWord fd)
 {
@@ -137,15 +149,10 @@ typedef struct {
 } Unknown;
 static Array unknown = JM_ARRAY("jm.driver", Unknown);
 
-static const HChar *const driver_names[N_FILE_TYPES] = {
-    [FILE_NVMAP] = "nvmap",   [FILE_GPU_CONTROL] = "nvgpu", [FILE_GPU_SPACE] = "nvgpu",
-    [FILE_GPU_TSG] = "nvgpu", [FILE_GPU_CHANNEL] = "nvgpu", [FILE_RM_CONTROL] = "rm",
-    [FILE_RM_DEVICE] = "rm",  [FILE_UVM] = "uvm",           [FILE_BUFFER] = "dmabuf"};
-
 void jm_driver_unknown(const DriverCall *call, UInt command)
 {
     jm_driver_count(ODD_UNKNOWN_IOCTL);
-    Unknown wanted = {driver_names[call->file->type], command, 0, 0};
+    Unknown wanted = {jm_decoders[call->file->type].name, command, 0, 0};
     Unknown *found = jm_array_find(&unknown, &wanted, sizeof wanted.driver + sizeof wanted.command);
     if (!found && jm_array_n(&unknown) < MOST_UNKNOWN)
         found = jm_array_at(&unknown, jm_array_add(&unknown, &wanted));
@@ -168,32 +175,6 @@ static Pending *start(ThreadId tid, DriverFile *file, UInt number, UWord fd)
     return p;
 }
 
-// Decoders of ioctls by type of file.
-static const struct {
-    void (*before)(ThreadId tid, DriverCall *call);
-    void (*after)(ThreadId tid, DriverCall *call, Long result);
-    SizeT n_bytes; // to copy of a structure; 0: the command's number has its size
-} decoders[N_FILE_TYPES] = {
-    [FILE_NVMAP] = {jm_nvmap_before, jm_nvmap_after, 0},
-    [FILE_GPU_CONTROL] = {NULL, jm_gpu_after, 0},
-    [FILE_GPU_SPACE] = {NULL, jm_gpu_after, 0},
-    [FILE_GPU_CHANNEL] = {NULL, jm_gpu_after, 0},
-    [FILE_GPU_TSG] = {NULL, jm_gpu_after, 0},
-    [FILE_RM_CONTROL] = {NULL, jm_rm_after, 0},
-    [FILE_RM_DEVICE] = {NULL, jm_rm_after, 0},
-    [FILE_UVM] = {NULL, jm_uvm_after, 24},
-};
-
-void (*const jm_driver_file_ends[N_FILE_TYPES])(ThreadId tid, DriverFile *file) = {
-    [FILE_NVMAP] = jm_nvmap_ended,
-    [FILE_BUFFER] = jm_buffer_ended,
-    [FILE_GPU_SPACE] = jm_gpu_space_ended,
-    [FILE_GPU_CHANNEL] = jm_gpu_channel_ended,
-    [FILE_RM_CONTROL] = jm_rm_ended,
-    [FILE_RM_DEVICE] = jm_rm_ended,
-    [FILE_UVM] = jm_uvm_ended,
-};
-
 static void before_ioctl(ThreadId tid, const UWord *args)
 {
     DriverFile *file = jm_driver_fd(args[0]);
@@ -206,12 +187,12 @@ static void before_ioctl(ThreadId tid, const UWord *args)
     call->fd = args[0];
     call->command = (UInt)args[1];
     call->argument = args[2];
-    const SizeT n_bytes = decoders[file->type].n_bytes;
+    const SizeT n_bytes = jm_decoders[file->type].n_bytes;
     call->n_bytes = n_bytes ? n_bytes : (call->command >> 16) & 0x3fff; // linux/ioctl.h
     if (!copy_structure(call, call->in))
         call->n_bytes = 0;
-    if (decoders[file->type].before)
-        decoders[file->type].before(tid, call);
+    if (jm_decoders[file->type].before)
+        jm_decoders[file->type].before(tid, call);
 }
 
 Bool jm_driver_is_mapping(ThreadId tid)
@@ -279,8 +260,8 @@ static void end_pending(ThreadId tid, Pending *p, const UWord *args, Long result
             jm_driver_count(ODD_UNREADABLE);
             p->call.n_bytes = 0;
         }
-        if (decoders[p->file->type].after)
-            decoders[p->file->type].after(tid, &p->call, result);
+        if (jm_decoders[p->file->type].after)
+            jm_decoders[p->file->type].after(tid, &p->call, result);
     } else if (!jm_is_error(result)) {
         jm_driver_map_add(tid, own, result, HOST_PAGE_UP(args[1]), p->file,
                           p->file->type == FILE_BUFFER ? p->file->memory : jm_rm_attached(p->file));

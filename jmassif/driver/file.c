@@ -8,6 +8,7 @@
 #include "base/kernel.h"
 #include "base/list.h"
 #include "base/map.h"
+#include "driver/decoders.h"
 #include "host/host.h"
 
 typedef struct Descriptor {
@@ -41,8 +42,8 @@ void jm_driver_file_release(ThreadId tid, DriverFile *file)
     jm_assert(file->n_references > 0);
     if (--file->n_references)
         return;
-    if (jm_driver_file_ends[file->type])
-        jm_driver_file_ends[file->type](tid, file);
+    if (jm_decoders[file->type].ended)
+        jm_decoders[file->type].ended(tid, file);
     JM_LIST_REMOVE(files, file, next, previous);
     n_files[file->type]--;
     host_free(file);

@@ -41,9 +41,6 @@ void jm_driver_file_release(ThreadId tid, DriverFile *file);
 // The file of that type after `file` (NULL: the first); NULL: none.
 DriverFile *jm_driver_next_file(const DriverFile *file, FileType type);
 
-// End what a file of the type has kept alive, when its last reference is gone; NULL: nothing (driver.c).
-extern void (*const jm_driver_file_ends[N_FILE_TYPES])(ThreadId tid, DriverFile *file);
-
 // The program's descriptors. Setting one holds the file and releases the one before; taking it passes its reference to
 // the caller.
 DriverFile *jm_driver_fd(UWord fd); // NULL: not a driver's file
