@@ -43,15 +43,6 @@ ULong jm_driver_field(const DriverCall *call, const UChar *bytes, UInt offset, U
 #define jm_driver_out32(call, offset) ((UInt)jm_driver_field(call, (call)->out, offset, 4))
 #define jm_driver_out64(call, offset) jm_driver_field(call, (call)->out, offset, 8)
 
-static inline ULong jm_driver_whole_pages(ULong bytes)
-{
-    return (bytes + HOST_PAGE_BYTES - 1) & ~(ULong)(HOST_PAGE_BYTES - 1);
-}
-
-// Issues an ioctl of the recorder's own on a descriptor of the program. False if it failed; `*is_unknown` is set if the
-// driver does not know the command (ENOTTY).
-Bool jm_driver_ask(UWord fd, UInt command, void *argument, Bool *is_unknown);
-
 // Deviations from the drivers' headers; the trace has their counters.
 typedef enum {
     ODD_UNKNOWN_IOCTL,  // on a decoded device

@@ -22,15 +22,13 @@
 
 #include <asm/unistd.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <sys/mman.h>
 
 #ifndef __NR_openat2
 #define __NR_openat2 437
 #endif
-#define CLOSE_RANGE_CLOEXEC  4 // linux/close_range.h
-#define DUP_FD               0 // fcntl.h
-#define DUP_FD_CLOEXEC       1030
-#define MAP_ANONYMOUS_MEMORY 0x20
+#define CLOSE_RANGE_CLOEXEC 4 // linux/close_range.h
 
 typedef struct {
     Bool is_active;
@@ -118,13 +116,6 @@ ULong jm_driver_field(const DriverCall *call, const UChar *bytes, UInt offset, U
     if (offset + width <= call->n_bytes && offset + width <= JM_DRIVER_STRUCT_BYTES)
         memcpy(&value, bytes + offset, width);
     return value;
-}
-
-Bool jm_driver_ask(UWord fd, UInt command, void *argument, Bool *is_unknown)
-{
-    Long result = jm_kernel_call(__NR_ioctl, fd, command, (UWord)argument, 0, 0);
-    *is_unknown = result == -ENOTTY;
-    return result == 0;
 }
 
 // ---- deviations ----------------------------------------------------------------------------------------------
@@ -229,7 +220,7 @@ static void after_other(ThreadId tid, UInt number, const UWord *args, UWord resu
         fd_duplicated(tid, args[0], result);
         break;
     case __NR_fcntl:
-        if (args[1] == DUP_FD || args[1] == DUP_FD_CLOEXEC)
+        if (args[1] == F_DUPFD || args[1] == F_DUPFD_CLOEXEC)
             fd_duplicated(tid, args[0], result);
         break;
     case __NR_close_range:
@@ -290,7 +281,7 @@ void jm_driver_before_syscall(ThreadId tid, UInt number, const UWord *args)
             start(tid, file, number, args[0]);
         break;
     case __NR_mmap:
-        file = args[3] & MAP_ANONYMOUS_MEMORY ? NULL : jm_driver_fd((UInt)args[4]);
+        file = args[3] & MAP_ANONYMOUS ? NULL : jm_driver_fd((UInt)args[4]);
         if (file) {
             jm_driver_file_hold(file);
             start(tid, file, number, args[4]);

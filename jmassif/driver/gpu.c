@@ -124,7 +124,7 @@ void jm_gpu_after(ThreadId tid, DriverCall *call, Long result)
         break;
     case NEW_MEMORY:
         file = jm_driver_file_new(FILE_BUFFER);
-        file->bytes = jm_driver_whole_pages(jm_driver_in64(call, 0));
+        file->bytes = HOST_PAGE_UP(jm_driver_in64(call, 0));
         file->memory = jm_driver_memory_commit(tid, KIND_DRIVER, file->bytes);
         jm_driver_fd_set(tid, jm_driver_out32(call, command->fd), file);
         break;

@@ -14,6 +14,7 @@
 #include "events/exhaustion.h"
 #include "host/host.h"
 
+#include <asm/unistd.h>
 #include <errno.h>
 
 typedef enum {
@@ -188,24 +189,28 @@ static void add(ThreadId tid, DriverFile *file, UInt number, DriverFile *buffer)
 
 // ---- queries -------------------------------------------------------------------------------------------------
 
+// Issues an ioctl of the recorder's own on a descriptor of the program.
+static Long ask(UWord fd, UInt command, void *argument)
+{
+    return jm_kernel_call(__NR_ioctl, fd, command, (UWord)argument, 0, 0);
+}
+
 // NVMAP_IOC_PARAMETERS: handle at 8, heap at 24, size at 48. The size of the structure depends on the release.
 static Bool ask_parameters(UWord fd, UInt handle, ULong *heap, ULong *bytes)
 {
     static const UInt of_releases[] = {0x80484e1b, 0x80404e1b, 0x80384e1b};
     static UInt release; // index of the form that this kernel knows, or of the next to try
     UChar answer[72];
-    while (release < 3) {
-        Bool is_unknown;
+    for (; release < 3; release++) {
         memset(answer, 0, sizeof answer);
         memcpy(answer + 8, &handle, sizeof handle);
-        if (jm_driver_ask(fd, of_releases[release], answer, &is_unknown)) {
+        const Long result = ask(fd, of_releases[release], answer);
+        if (result == 0) {
             memcpy(heap, answer + 24, sizeof *heap);
             memcpy(bytes, answer + 48, sizeof *bytes);
-            return True;
         }
-        if (!is_unknown)
-            return False;
-        release++;
+        if (result != -ENOTTY) // the driver knows the form
+            return result == 0;
     }
     return False;
 }
@@ -214,13 +219,12 @@ static Bool ask_parameters(UWord fd, UInt handle, ULong *heap, ULong *bytes)
 static ULong ask_granule(UWord fd, UInt heap)
 {
     UChar answer[48];
-    Bool is_unknown;
     UInt granule = 0;
     memset(answer, 0, sizeof answer);
     memcpy(answer, &heap, sizeof heap);
-    if (jm_driver_ask(fd, 0x80304e69, answer, &is_unknown))
+    if (ask(fd, 0x80304e69, answer) == 0)
         memcpy(&granule, answer + 40, sizeof granule);
-    return granule > HOST_PAGE_BYTES && (granule & (granule - 1)) == 0 ? granule : HOST_PAGE_BYTES;
+    return granule > HOST_PAGE_BYTES && jm_is_power_of_two(granule) ? granule : HOST_PAGE_BYTES;
 }
 
 // ---- calls ---------------------------------------------------------------------------------------------------
@@ -242,10 +246,10 @@ static void alloc(ThreadId tid, const NvmapCommand *command, DriverCall *call)
         if (command->va && jm_driver_in64(call, command->va))
             return;
         ULong granule = command->va ? HUGE : ask_granule(call->fd, HEAP_GPU);
-        bytes = (bytes + granule - 1) & ~(granule - 1);
+        bytes = JM_ROUND_UP(bytes, granule);
     }
     // With granules, the driver may report either size: the headers do not document which.
-    if (is_said && jm_driver_whole_pages(said) != bytes && jm_driver_whole_pages(said) != buffer->bytes)
+    if (is_said && HOST_PAGE_UP(said) != bytes && HOST_PAGE_UP(said) != buffer->bytes)
         jm_driver_count(ODD_SIZE_DIFFERS);
     buffer->memory = jm_driver_memory_commit(tid, KIND_DRIVER, bytes);
 }
@@ -259,7 +263,7 @@ static void import(ThreadId tid, const DriverCall *call, DriverFile *buffer, UIn
     jm_driver_file_hold(buffer);
     add(tid, call->file, number, buffer);
     if (!buffer->memory && !buffer->bytes && ask_parameters(call->fd, number, &heap, &bytes)) {
-        buffer->bytes = jm_driver_whole_pages(bytes);
+        buffer->bytes = HOST_PAGE_UP(bytes);
         buffer->memory = jm_driver_memory_commit(tid, KIND_IMPORTED, buffer->bytes);
     }
     jm_driver_file_release(tid, buffer);
@@ -284,7 +288,7 @@ static void created(ThreadId tid, const NvmapCommand *command, DriverCall *call,
 {
     ULong bytes = command->size_width == 4 ? jm_driver_in32(call, command->size) : jm_driver_in64(call, command->size);
     DriverFile *buffer = jm_driver_file_new(FILE_BUFFER);
-    buffer->bytes = jm_driver_whole_pages(bytes);
+    buffer->bytes = HOST_PAGE_UP(bytes);
     add(tid, call->file, number, buffer);
 }
 
