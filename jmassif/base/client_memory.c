@@ -150,12 +150,10 @@ Bool jm_pagemap_measure(Int pagemap, Addr start, Addr end, PageSort sort, ULong 
     if (pagemap < 0)
         return False;
     Addr page = start / HOST_PAGE_BYTES, last = (end + HOST_PAGE_BYTES - 1) / HOST_PAGE_BYTES;
-    if (jm_seek(pagemap, page * sizeof *entries) < 0)
-        return False;
     while (page < last) {
-        Addr wanted = last - page < sizeof entries / sizeof *entries ? last - page : sizeof entries / sizeof *entries;
-        Int got = jm_read(pagemap, entries, wanted * sizeof *entries);
-        if (got <= 0)
+        Addr wanted = jm_smaller(last - page, sizeof entries / sizeof *entries);
+        Int got = jm_read_at(pagemap, entries, wanted * sizeof *entries, page * sizeof *entries);
+        if (got < (Int)sizeof *entries)
             return False;
         UInt n = got / sizeof *entries;
         for (UInt i = 0; i < n; i++)
