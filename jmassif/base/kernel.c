@@ -53,7 +53,8 @@ Int jm_open(const HChar *path, Int flags, UInt mode)
 
 void jm_close(Int fd)
 {
-    jm_kernel_call(__NR_close, fd, 0, 0, 0, 0);
+    if (fd >= 0)
+        jm_kernel_call(__NR_close, fd, 0, 0, 0, 0);
 }
 
 Long jm_read(Int fd, void *to, SizeT bytes)
@@ -69,11 +70,6 @@ Long jm_read_at(Int fd, void *to, SizeT bytes, ULong offset)
 Long jm_write(Int fd, const void *from, SizeT bytes)
 {
     return jm_kernel_call(__NR_write, fd, (UWord)from, bytes, 0, 0);
-}
-
-Long jm_seek(Int fd, ULong offset)
-{
-    return jm_kernel_call(__NR_lseek, fd, offset, SEEK_SET, 0, 0);
 }
 
 Long jm_read_link(const HChar *path, HChar *to, SizeT bytes)

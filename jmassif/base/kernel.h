@@ -20,11 +20,10 @@ static inline Bool jm_is_error(Long result)
 
 // Files. A negative result is -errno.
 Int jm_open(const HChar *path, Int flags, UInt mode);
-void jm_close(Int fd);
+void jm_close(Int fd); // may be negative
 Long jm_read(Int fd, void *to, SizeT bytes);
 Long jm_read_at(Int fd, void *to, SizeT bytes, ULong offset);
 Long jm_write(Int fd, const void *from, SizeT bytes);
-Long jm_seek(Int fd, ULong offset);                           // from the start
 Long jm_read_link(const HChar *path, HChar *to, SizeT bytes); // without a NUL
 
 typedef struct {

@@ -255,8 +255,7 @@ static ULong sample(Bool is_due)
     if (!pagemap)
         pagemap = jm_pagemap_open();
     jm_blocks_each(False, LEAST_MEASURED, measure_untouched);
-    if (pagemap > 0)
-        jm_close(pagemap);
+    jm_close(pagemap);
     if (!is_whole)
         return others_ms;
     for (Word i = 0; i < jm_pieces_n(); i++)
@@ -318,8 +317,7 @@ void jm_pages_measure_scope(ThreadId tid)
         jm_scope_grow(tid, kind, (Long)resident - (Long)piece->in_scope, resident && !piece->in_scope);
         piece->in_scope = resident;
     }
-    if (file >= 0)
-        jm_close(file);
+    jm_close(file);
 }
 
 // A function may map, read and unmap a file between two samples, which would then miss it. Smaller mappings make no
@@ -356,8 +354,7 @@ void jm_pages_before_unmap(Addr start, SizeT bytes)
         if (resident > piece->resident)
             jm_piece_set_resident(piece, resident, piece->copied);
     }
-    if (file >= 0)
-        jm_close(file);
+    jm_close(file);
 }
 
 void jm_pages_init(void)

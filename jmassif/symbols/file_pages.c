@@ -60,7 +60,6 @@ void jm_looked_at_let_go(Bool in_full)
         if (start < end && jm_pagemap_measure(pagemap, start, end, PAGE_MODIFIED, &modified) && !modified)
             jm_kernel_let_go(start, end - start);
     }
-    if (pagemap >= 0)
-        jm_close(pagemap);
+    jm_close(pagemap);
     n_ranges = 0;
 }

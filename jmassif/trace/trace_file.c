@@ -168,11 +168,10 @@ static void find_file(void)
     fd = is_regular ? jm_open(path, O_WRONLY, 0) : -EBADF;
     if (fd >= 0 && is_the_file(fd)) {
         fd = host_keep_descriptor(fd);
-        jm_seek(fd, file_bytes);
+        jm_kernel_call(__NR_lseek, fd, file_bytes, SEEK_SET, 0, 0);
         return;
     }
-    if (fd >= 0)
-        jm_close(fd);
+    jm_close(fd);
     fd = -1;
     give_up("write", EBADF);
 }
@@ -431,8 +430,7 @@ void jm_trace_before_fork(void)
 
 void jm_trace_after_fork_in_child(void)
 {
-    if (fd >= 0)
-        jm_close(fd); // the parent's copy stays open
+    jm_close(fd); // the parent's copy stays open
     fd = -1;
     empty_buffer();
     checksum = 1;
@@ -458,8 +456,7 @@ void jm_trace_close(void)
 {
     jm_trace_flush();
     find_file();
-    if (fd >= 0)
-        jm_close(fd);
+    jm_close(fd);
     fd = -1;
 }
 

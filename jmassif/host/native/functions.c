@@ -716,7 +716,7 @@ static void build(Object *o, Int fd)
         Int other = o->debug_path ? open_file(o->debug_path, &status) : fd;
         if (other >= 0 && (other == fd || is_same_file(&status, &o->debug_status)))
             add_table(&b, o, other, &o->full, 0);
-        if (other >= 0 && other != fd)
+        if (other != fd)
             jm_close(other);
     }
     if (o->dynamic.n_symbols)
@@ -805,8 +805,7 @@ static HChar *read_symbol(const Object *o, Int fd, UInt name)
         host_free(best);
         best = jm_text_copy("jm.native.name", text);
     }
-    if (debug >= 0)
-        jm_close(debug);
+    jm_close(debug);
     return best;
 }
 
@@ -862,8 +861,7 @@ static Int open_object(Object *o, const Mapping *code)
     Int fd = o->is_mapped_only ? -1 : open_file(o->path, &status);
     if (o->is_mapped_only || (fd >= 0 && is_same_file(&o->status, &status)))
         return fd;
-    if (fd >= 0)
-        jm_close(fd);
+    jm_close(fd);
     read_object(o, code);
     return o->is_mapped_only ? -1 : open_file(o->path, &status);
 }
@@ -920,8 +918,7 @@ const HChar *jm_function_at(const Mapping *code, Addr ip, Bool *is_entry)
         Int fd = open_object(o, code);
         f = find_in_file(o, code, ip, fd);
         HChar *symbol = f ? read_symbol(o, fd, f->name) : NULL;
-        if (fd >= 0)
-            jm_close(fd);
+        jm_close(fd);
         if (!symbol)
             return NULL;
         known = named_at(o, f->start);

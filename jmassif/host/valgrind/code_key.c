@@ -48,8 +48,7 @@ static Bool add_tool(void)
     Long n = fd;
     while (fd >= 0 && (n = jm_read(fd, piece, sizeof piece)) > 0)
         add(piece, n);
-    if (fd >= 0)
-        jm_close(fd);
+    jm_close(fd);
     return n == 0;
 }
 
