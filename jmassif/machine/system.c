@@ -112,15 +112,10 @@ static void read_nvmap(Figures *f)
         set(f, NVMAP_USED, kib * 1024);
 }
 
-typedef struct {
-    ULong block_bytes;
-    ULong n;
-} LargestFree;
-
 // "Node 0, zone   Normal   216   55 …": free blocks of 1, 2, 4 … pages.
 static void buddyinfo_line(const HChar *line, void *context)
 {
-    LargestFree *largest = context;
+    Figures *f = context;
     const HChar *at = strstr(line, "zone");
     if (!at)
         return;
@@ -132,21 +127,14 @@ static void buddyinfo_line(const HChar *line, void *context)
         ULong n = jm_text_number(at, &end);
         if (end == at)
             return;
-        if (n > 0 && bytes > largest->block_bytes)
-            *largest = (LargestFree){bytes, 0};
-        if (bytes == largest->block_bytes)
-            largest->n += n;
+        if (n > 0 && bytes > f->bytes[LARGEST_FREE]) {
+            set(f, LARGEST_FREE, bytes);
+            set(f, FREE_IN_LARGEST, 0);
+        }
+        if (bytes == f->bytes[LARGEST_FREE])
+            f->bytes[FREE_IN_LARGEST] += n * bytes;
         at = end;
     }
-}
-
-static void read_buddyinfo(Figures *f)
-{
-    LargestFree largest = {0, 0};
-    if (!jm_text_each_line("/proc/buddyinfo", buddyinfo_line, &largest))
-        return;
-    set(f, LARGEST_FREE, largest.block_bytes);
-    set(f, FREE_IN_LARGEST, largest.n * largest.block_bytes);
 }
 
 // ---- the control group ---------------------------------------------------------------------------------------
@@ -244,7 +232,7 @@ void jm_system_write(ULong time)
     jm_text_each_line("/proc/meminfo", labelled_line, &now);
     jm_text_each_line("/proc/self/status", labelled_line, &now);
     read_nvmap(&now);
-    read_buddyinfo(&now);
+    jm_text_each_line("/proc/buddyinfo", buddyinfo_line, &now);
     // "              count: 10210": free pages in the caches of each processor, per zone. The kernel leaves them out of
     // MemFree, and allocates them first.
     ULong pages;
