@@ -43,14 +43,10 @@ static const HChar *of_board(const HChar *path)
 // Writes a file's first line as the value of `key`.
 static void write_first_line(const HChar *key, const HChar *path)
 {
-    HChar *text = jm_text_read_file(path, 4096);
-    if (!text)
-        return;
-    HChar *end = strchr(text, '\n');
-    if (end)
-        *end = 0;
-    if (*text)
-        jm_trace_manifest(key, text);
+    HChar *text = jm_text_read_file(path, 4096), *rest;
+    const HChar *line = text ? jm_text_word(text, "\n", &rest) : NULL;
+    if (line)
+        jm_trace_manifest(key, line);
     host_free(text);
 }
 
@@ -61,10 +57,8 @@ static void write_l4t(void)
     HChar *major = text ? strstr(text, "R") : NULL;
     HChar *revision = text ? strstr(text, "REVISION: ") : NULL;
     if (major && revision) {
-        HChar shown[64];
-        HChar *end = strchr(revision, ',');
-        if (end)
-            *end = 0;
+        HChar shown[64], *rest;
+        jm_text_word(revision, ",", &rest); // cuts it there
         jm_format(shown, sizeof shown, "%llu.%s", jm_text_number(major + 1, NULL), revision + 10);
         jm_trace_manifest("l4t", shown);
     }
@@ -251,22 +245,17 @@ static void torch_version_line(const HChar *line, void *context)
     const HChar *quote = strncmp(line, "__version__", 11) == 0 ? strpbrk((HChar *)line, "'\"") : NULL;
     if (!quote)
         return;
-    HChar version[64];
-    jm_text_cut(version, quote + 1, sizeof version);
-    HChar *end = strpbrk(version, "'\"");
-    if (end)
-        *end = 0;
-    jm_trace_manifest("pytorch", version);
+    HChar version[64], *rest;
+    jm_text_cut(version, quote, sizeof version);
+    jm_trace_manifest("pytorch", jm_text_word(version, "'\"", &rest));
     *(Bool *)context = True;
 }
 
 void jm_manifest_object(const HChar *soname, const HChar *path)
 {
     const HChar *name = jm_text_file_name(path);
-    if (strncmp(name, "python", 6) == 0)
+    if (strncmp(name, "python", 6) == 0 || strncmp(name, "libpython", 9) == 0)
         write_version_after("python", name, "python");
-    else if (strncmp(name, "libpython", 9) == 0)
-        write_version_after("python", name, "libpython");
     else if (strncmp(name, "libtorch_cpu.so", 15) == 0) {
         HChar version_py[4096];
         Bool found = False;
