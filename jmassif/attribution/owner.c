@@ -38,7 +38,9 @@ typedef enum { OWNER_RULES, ROLE_RULES, CODE_RULES, N_LISTS } RuleList;
 
 #define MAX_ROLE_RULES 250 // per file
 
-static Array *rules[N_LISTS]; // elements: Rule
+#define RULES JM_ARRAY("jm.owner", Rule)
+static Array rules[N_LISTS] = {RULES, RULES, RULES};
+static Word n_of_file[N_LISTS]; // rules of the file being read: they go before all others
 static struct {
     const HChar *name;
     const HChar *group;
@@ -118,13 +120,13 @@ static Bool is_name(const HChar *s)
     return True;
 }
 
-// Appends a rule for frames. Returns NULL: no error message, which all that follow may return.
+// Adds a rule for frames. Returns NULL: no error message, which all that follow may return.
 static const HChar *add(RuleList list, const HChar *objects, const HChar *functions, Rule rule)
 {
     rule.is_python = strncmp(objects, "py:", 3) == 0;
     rule.objects = jm_text_copy("jm.owner", objects + (rule.is_python ? 3 : 0));
     rule.functions = jm_text_copy("jm.owner", functions);
-    jm_array_add(rules[list], &rule);
+    jm_array_insert(&rules[list], n_of_file[list]++, &rule);
     return NULL;
 }
 
@@ -141,7 +143,7 @@ static const HChar *add_role_rule(HChar **words, UInt n)
         return "expected: role ROLE OBJECT FUNCTION [survivors]";
     if (!is_name(words[1]))
         return "a role's name is made of letters, digits, - and _, 64 at most";
-    if (jm_array_n(rules[ROLE_RULES]) >= MAX_ROLE_RULES)
+    if (n_of_file[ROLE_RULES] >= MAX_ROLE_RULES)
         return "too many role rules; 250 are the most";
     return add(ROLE_RULES, words[2], words[3],
                (Rule){.role = jm_text_copy("jm.owner", words[1]), .is_survivors = n == 5});
@@ -252,17 +254,10 @@ static void parse(const HChar *name, HChar *text)
     }
 }
 
-static void begin_rules(void)
-{
-    for (RuleList list = 0; list < N_LISTS; list++)
-        rules[list] = jm_array_new("jm.owner", sizeof(Rule));
-}
-
 #define MAX_FILE (1u << 20)
 
 void jm_owner_init(const HChar *extra_rules_file)
 {
-    begin_rules();
 #define ADD(id, name) jm_assert(add_owner(name) == JM_OWNER_##id);
     JM_OWNERS(ADD)
     rank(JM_OWNER_UNKNOWN);
@@ -275,9 +270,7 @@ void jm_owner_init(const HChar *extra_rules_file)
 
     // Read the user's groups and overrides last, so that they replace the built-in ones, but put the user's rules
     // first, because the first match decides.
-    Array *builtin_rules[N_LISTS];
-    memcpy(builtin_rules, rules, sizeof rules);
-    begin_rules();
+    memset(n_of_file, 0, sizeof n_of_file);
     HChar *extra = jm_text_read_file(extra_rules_file, MAX_FILE + 1);
     if (!extra)
         jm_usage_error("--owners=%s: cannot read the file; give the path of a rules file", extra_rules_file);
@@ -285,11 +278,6 @@ void jm_owner_init(const HChar *extra_rules_file)
         jm_usage_error("--owners=%s: the file is too large; a mebibyte is the most", extra_rules_file);
     parse(extra_rules_file, extra);
     host_free(extra);
-    for (RuleList list = 0; list < N_LISTS; list++) {
-        for (Word i = 0; i < jm_array_n(builtin_rules[list]); i++)
-            jm_array_add(rules[list], jm_array_at(builtin_rules[list], i));
-        jm_array_delete(builtin_rules[list]);
-    }
 }
 
 static Bool is_for(const Rule *rule, const NamedFrame *frame)
@@ -305,15 +293,15 @@ static Bool is_for(const Rule *rule, const NamedFrame *frame)
 // Returns the number of the first rule, from `number` on, that is for the frame; -1 if there is none.
 static Word next_rule(RuleList list, const NamedFrame *frame, Word number)
 {
-    for (; number < jm_array_n(rules[list]); number++)
-        if (is_for(jm_array_at(rules[list], number), frame))
+    for (; number < jm_array_n(&rules[list]); number++)
+        if (is_for(jm_array_at(&rules[list], number), frame))
             return number;
     return -1;
 }
 
 static const Rule *role_rule(RoleId role)
 {
-    return jm_array_at(rules[ROLE_RULES], role - 1);
+    return jm_array_at(&rules[ROLE_RULES], role - 1);
 }
 
 Ruling jm_owner_judge(const NamedFrame *found)
@@ -324,12 +312,12 @@ Ruling jm_owner_judge(const NamedFrame *found)
     Ruling ruling = {.role = next_rule(ROLE_RULES, frame, 0) + 1};
     const Word code = next_rule(CODE_RULES, frame, 0);
     if (code >= 0)
-        ruling.code = ((Rule *)jm_array_at(rules[CODE_RULES], code))->code;
+        ruling.code = ((Rule *)jm_array_at(&rules[CODE_RULES], code))->code;
     // The first rule for each of host, device and driver decides.
     Bool is_decided[N_OWNED] = {False};
     UInt n_left = N_OWNED;
     for (Word i = 0; n_left && (i = next_rule(OWNER_RULES, frame, i)) >= 0; i++) {
-        const Rule *rule = jm_array_at(rules[OWNER_RULES], i);
+        const Rule *rule = jm_array_at(&rules[OWNER_RULES], i);
         for (Owned owned = 0; owned < N_OWNED; owned++)
             if (rule->applies[owned] && !is_decided[owned]) {
                 ruling.owners[owned] = rule->owner;
