@@ -156,13 +156,6 @@ static Bool read_tensors(Addr object, TorchTensor *tensor, TorchTensor *gradient
     return impl != 0;
 }
 
-static void observe_tensor(Addr object, ObservedRole role)
-{
-    TorchTensor tensor;
-    if (read_tensors(object, &tensor, NULL))
-        observe(&tensor, role);
-}
-
 // Containers are searched to this depth: an optimizer's state is a dictionary by parameter, and some keep lists in it.
 #define MAX_DEPTH 5
 
@@ -175,11 +168,12 @@ static void observe_all(Addr object, void *context)
 {
     const Search *search = context;
     const Addr type = jm_python_type(object);
+    TorchTensor tensor;
     if (type && (class_of(type) & IS_TENSOR)) {
-        observe_tensor(object, search->role);
+        if (read_tensors(object, &tensor, NULL))
+            observe(&tensor, search->role);
     } else if (search->depth < MAX_DEPTH) {
-        Search inside = {search->role, search->depth + 1};
-        jm_python_each_value(object, observe_all, &inside);
+        jm_python_each_value(object, observe_all, &(Search){search->role, search->depth + 1});
     }
 }
 
@@ -192,14 +186,12 @@ static void observe_module(Addr module)
 
 static void observe_group(Addr group, void *context)
 {
-    Search search = {OBSERVED_PARAMETER, 0};
-    observe_all(jm_python_item(group, "params"), &search);
+    observe_all(jm_python_item(group, "params"), &(Search){OBSERVED_PARAMETER, 0});
 }
 
 static void observe_optimizer(Addr optimizer)
 {
-    Search search = {OBSERVED_OPTIMIZER, 0};
-    observe_all(jm_python_attribute(optimizer, "state"), &search);
+    observe_all(jm_python_attribute(optimizer, "state"), &(Search){OBSERVED_OPTIMIZER, 0});
     jm_python_each_value(jm_python_attribute(optimizer, "param_groups"), observe_group, NULL);
 }
 
