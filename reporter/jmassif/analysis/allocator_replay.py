@@ -50,7 +50,7 @@ def replay(steps: Steps, sizes: "array[int]", settings: Settings, allowed: int =
     """Steps.replayed with these sizes. `allowed` as in CachingAllocator. `has_small`: with small blocks. Raises OutOfMemory."""
     if not steps.is_host and not allowed:
         return Pools(steps, sizes).replay(settings, has_small)
-    above, blocks = array("Q", bytes(8 * len(sizes))), rounded(sizes, settings)[:]
+    above, blocks = array("Q", [0]) * len(sizes), rounded(sizes, settings)[:]
     if steps.is_host:
         return Replay(max(handed_out(steps.order, sizes)), sizes, above)
     return Replay(_within(steps, blocks, CachingAllocator(settings, allowed, steps.falls)), blocks, above)
@@ -125,7 +125,7 @@ class Pools:
 
     def replay(self, settings: Settings, has_small: bool = True) -> Replay:
         """With all results. `has_small`: with small blocks."""
-        above, blocks = array("Q", bytes(8 * len(self.sizes))), rounded(self.sizes, settings)[:]
+        above, blocks = array("Q", [0]) * len(self.sizes), rounded(self.sizes, settings)[:]
         changes = [self.changes(blocks, settings, False, above)]
         if has_small:
             changes.append(self._of_small(blocks, settings))
