@@ -8,8 +8,9 @@
 
 #include "host/types.h"
 
-// Call `use` with each tracked object and its class; with `is_again`, where no object has come since the last such walk,
-// only with those for which it returned True. False without an interpreter, or if the collector's lists are not found.
+// Call `use` with each tracked object and its class; with `is_again`, where no object has come since the last such
+// walk, only with those for which it returned True. False without an interpreter, or if the collector's lists are not
+// found.
 typedef Bool (*UseTracked)(Addr object, Addr type);
 Bool jm_python_each_object(UseTracked use, Bool is_again);
 
