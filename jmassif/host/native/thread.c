@@ -112,19 +112,33 @@ static void look_after_fork(void)
 
 // ---- taking it -----------------------------------------------------------------------------------------------
 
-#define SPINS 100
+// A thread that waits looks rarely. A look takes the lock's memory away from the core that has it, and whoever gets the
+// lock needs all of the recorder's data on its own core: it is best taken many times in a row there.
+#define LOOKS  10
+#define PAUSES 128 // between two looks
+
+static void wait_a_moment(void)
+{
+    for (UInt i = 0; i < PAUSES; i++)
+#if defined(__x86_64__)
+        __builtin_ia32_pause();
+#else
+        __asm__ volatile("isb" ::: "memory");
+#endif
+}
 
 Bool jm_native_lock_soon(Int kernel_id)
 {
     static const struct {
         Long seconds, nanoseconds;
     } patience = {0, 100000000};
-    for (UInt i = 0; i < SPINS; i++) {
+    for (UInt i = 0; i < LOOKS; i++) {
         Int expected = 0;
         if (__atomic_compare_exchange_n(&lock, &expected, 1, False, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) {
             __atomic_store_n(&holder, kernel_id, __ATOMIC_RELAXED);
             return True;
         }
+        wait_a_moment();
     }
     while (__atomic_exchange_n(&lock, 2, __ATOMIC_ACQUIRE) != 0)
         if (jm_kernel_call(__NR_futex, (UWord)&lock, FUTEX_WAIT_PRIVATE, 2, (UWord)&patience, 0) == -ETIMEDOUT) {
