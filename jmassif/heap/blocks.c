@@ -82,8 +82,17 @@ static void grow(void)
     host_free(old);
 }
 
-static void remove_window(Window *w)
+static void remove_from_window(Window *w, Packed *block)
 {
+    if (w->n > 1) {
+        *block = w->several[--w->n];
+        if (w->n > 1)
+            return;
+        const Packed only = w->several[0];
+        host_free(w->several);
+        w->only = only;
+        return;
+    }
     // Close the gap: move back each later window of the run with a home at or before the gap.
     UInt gap = w - windows;
     for (UInt next = (gap + 1) & mask; windows[next].n; next = (next + 1) & mask) {
@@ -126,20 +135,6 @@ static void add_to_window(Window *w, Packed block)
         several[0] = w->only;
     several[w->n++] = block;
     w->several = several;
-}
-
-static void remove_from_window(Window *w, Packed *block)
-{
-    if (w->n == 1) {
-        remove_window(w);
-        return;
-    }
-    *block = w->several[--w->n];
-    if (w->n == 1) {
-        const Packed only = w->several[0];
-        host_free(w->several);
-        w->only = only;
-    }
 }
 
 // ---- blocks --------------------------------------------------------------------------------------------------

@@ -108,7 +108,7 @@ static Bool use_object(Addr head, UseTracked use)
     return type && use(object, type);
 }
 
-// What the last walk has found of a ring. Objects come in at its end alone, and the collector counts how often, so while
+// What the last walk has found of a ring. Objects come in at its end alone, and the collector counts how often: while
 // both are the same, none has come.
 #define N_LAST 4
 typedef struct {
@@ -132,22 +132,23 @@ static Bool is_as_before(Addr ring, KnownRing *k)
     return is_same;
 }
 
-static void each_of_ring(Addr ring, KnownRing *k, UseTracked use)
+static void each_of_ring(Addr ring, KnownRing *k, UseTracked use, Bool is_again)
 {
-    UInt n = 0;
+    Addr at, n = 0;
+    if (is_again && is_as_before(ring, k)) {
+        for (UInt i = 1; i < k->wanted.n; i++) {
+            at = *(const Addr *)jm_table_at(&k->wanted, i);
+            if (NEXT(PREVIOUS(at)) == at) // else it is no object any more
+                use_object(at, use);
+        }
+        return;
+    }
     k->wanted.n = 1;
-    for (Addr at = NEXT(ring); at && at != ring && n++ < MAX_OBJECTS; at = NEXT(at))
+    for (at = NEXT(ring); at && at != ring && n++ < MAX_OBJECTS; at = NEXT(at))
         if (use_object(at, use))
             *(Addr *)jm_table_at(&k->wanted, jm_table_add(&k->wanted)) = at;
-}
-
-static void each_wanted(const KnownRing *k, UseTracked use)
-{
-    for (UInt i = 1; i < k->wanted.n; i++) {
-        const Addr at = *(const Addr *)jm_table_at(&k->wanted, i);
-        if (NEXT(PREVIOUS(at)) == at) // else it is no object any more
-            use_object(at, use);
-    }
+    if (!is_again || at != ring)
+        k->count = ~0ULL; // not all that is wanted at the next walk
 }
 
 static Bool each_object(UseTracked use, Bool is_again)
@@ -161,14 +162,8 @@ static Bool each_object(UseTracked use, Bool is_again)
     // gc.freeze moves objects to a permanent generation, which follows the three and one pointer.
     rings[N_GENERATIONS] = generations + N_GENERATIONS * generation_bytes() + (is_aligned_to_16() ? 16 : 8);
     const UInt n = N_GENERATIONS + (python->version >= 0x307 && is_ring(rings[N_GENERATIONS]));
-    for (UInt i = 0; i < n; i++) {
-        if (is_again && is_as_before(rings[i], &known[i]))
-            each_wanted(&known[i], use);
-        else
-            each_of_ring(rings[i], &known[i], use);
-        if (!is_again)
-            known[i].count = ~0ULL; // it has what another walk wanted
-    }
+    for (UInt i = 0; i < n; i++)
+        each_of_ring(rings[i], &known[i], use, is_again);
     return True;
 }
 
