@@ -14,7 +14,7 @@
 #define JM_DRIVER_STRUCT_BYTES 192
 
 // An ioctl under way. `in` is a copy, because drivers return results in the same fields.
-typedef struct {
+struct DriverCall {
     DriverFile *file;
     UWord fd;
     UInt command;
@@ -24,17 +24,7 @@ typedef struct {
     UChar out[JM_DRIVER_STRUCT_BYTES]; // after the call
     DriverFile *taken;                 // for the decoder, from before the call to after it
     UInt taken_id;
-} DriverCall;
-
-// Functions of a type of file; NULL: nothing to do.
-typedef struct {
-    const HChar *name;
-    void (*before)(ThreadId tid, DriverCall *call);
-    void (*after)(ThreadId tid, DriverCall *call, Long result);
-    void (*ended)(ThreadId tid, DriverFile *file); // ends what the file has kept alive
-    SizeT n_bytes;                                 // to copy of a structure; 0: the command's number has its size
-} Decoder;
-extern const Decoder jm_decoders[N_FILE_TYPES]; // driver.c
+};
 
 // Fields of the structure by offset, before and after the call; 0 beyond its end.
 ULong jm_driver_field(const DriverCall *call, const UChar *bytes, UInt offset, UInt width);

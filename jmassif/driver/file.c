@@ -8,7 +8,6 @@
 #include "base/kernel.h"
 #include "base/list.h"
 #include "base/map.h"
-#include "driver/decoders.h"
 #include "host/host.h"
 
 typedef struct Descriptor {

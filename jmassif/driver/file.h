@@ -8,6 +8,7 @@
 #include "host/types.h"
 
 typedef struct DriverMemory DriverMemory; // memory.h
+typedef struct DriverCall DriverCall;     // decoders.h
 
 typedef enum {
     FILE_NVMAP,
@@ -32,6 +33,16 @@ typedef struct DriverFile {
     ULong device, inode;  // of a buffer once it has had a descriptor
     ULong attached;       // the RM object that a mapping of the file shows; 0: not set (rm.c)
 } DriverFile;
+
+// Functions of a type of file; NULL: nothing to do.
+typedef struct {
+    const HChar *name;
+    void (*before)(ThreadId tid, DriverCall *call);
+    void (*after)(ThreadId tid, DriverCall *call, Long result);
+    void (*ended)(ThreadId tid, DriverFile *file); // ends what the file has kept alive
+    SizeT n_bytes;                                 // to copy of a structure; 0: the command's number has its size
+} Decoder;
+extern const Decoder jm_decoders[N_FILE_TYPES]; // driver.c
 
 // A new file has no references; releasing the last one frees it.
 DriverFile *jm_driver_file_new(FileType type);
