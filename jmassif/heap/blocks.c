@@ -144,7 +144,7 @@ static inline Block unpacked(Packed p)
     return (Block){.bytes = p.bytes, .account = p.account, .has_record = p.has_record, .is_custom = p.is_custom};
 }
 
-// Sets its window, too.
+// Sets the window, or the free slot where it belongs.
 static Packed *find(Addr address, Window **window)
 {
     *window = used ? window_of(address >> WINDOW_BITS) : NULL;
@@ -154,7 +154,7 @@ static Packed *find(Addr address, Window **window)
 #define RECORD_BIT 0x80000000u
 #define CUSTOM_BIT 0x40000000u
 
-// What a slab keeps of a block.
+// A slab keeps the account and these bits.
 static inline UInt tag_of(Block block)
 {
     jm_assert(block.account < CUSTOM_BIT);

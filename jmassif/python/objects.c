@@ -108,8 +108,8 @@ static Bool use_object(Addr head, UseTracked use)
     return type && use(object, type);
 }
 
-// What the last walk has found of a ring. Objects come in at its end alone, and the collector counts how often: while
-// both are the same, none has come.
+// A ring as the last walk found it. The collector adds objects at the end and counts how often it has done so: while
+// the end and the count are the same, there is no new object.
 #define N_LAST 4
 typedef struct {
     Addr last[N_LAST];

@@ -258,7 +258,7 @@ class Entry(NamedTuple):
 @pytest.mark.parametrize("has_odd", [False, True])
 @pytest.mark.parametrize("seed", range(2))
 def test_the_table_of_blocks_agrees_with_a_dictionary(seed: int, has_odd: bool) -> None:
-    """Of blocks that lie close together or far apart, of all sizes, at odd addresses too."""
+    """Blocks lie close together or far apart and have all sizes; some have odd addresses."""
     r = random.Random(seed)
     steps = (8, 16, 4096, 1) if has_odd else (8, 16, 4096)
     sizes = (1000, 100000, HUGE, HUGE + 1, 1 << 40) if has_odd else (1000, 100000, HUGE)

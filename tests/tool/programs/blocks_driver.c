@@ -1,36 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
 // The recorder's table of blocks without the recorder: reads calls from standard input, a line each, and prints their
-// results. What a host gives to it stands below, made of the C library.
+// results.
 
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "heap/blocks.h"
 #include "heap/slab.h"
-#include "host/host.h"
+#include "host_of_libc.h"
 
-void *host_alloc(const HChar *name, SizeT bytes)
-{
-    return malloc(bytes);
-}
-void *host_alloc_zeroed(const HChar *name, SizeT n, SizeT bytes)
-{
-    return calloc(n, bytes);
-}
-void *host_realloc(const HChar *name, void *p, SizeT bytes)
-{
-    return realloc(p, bytes);
-}
-void host_free(void *p)
-{
-    free(p);
-}
-void host_fail(const HChar *condition, const HChar *file, UInt line, const HChar *function)
-{
-    fprintf(stderr, "%s:%u: %s: %s\n", file, line, function, condition);
-    exit(1);
-}
 Bool jm_slab_find(Addr address, SlabBlock *block)
 {
     return False;

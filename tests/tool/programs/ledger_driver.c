@@ -1,36 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
 // The recorder's ledger without the recorder: reads events from standard input, a line each, and tells the ledger. What
-// a host and the other modules give to it stands below, made of the C library. "dump" prints all that a trace would
-// say.
+// the other modules give to it stands below. "dump" prints all that a trace would say.
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "ledger/ledger.h"
 #include "base/options.h"
-#include "host/host.h"
+#include "host_of_libc.h"
 
 Options jm_options;
 
-void *host_alloc_zeroed(const HChar *name, SizeT n, SizeT bytes)
-{
-    return calloc(n, bytes);
-}
-void *host_realloc(const HChar *name, void *p, SizeT bytes)
-{
-    return realloc(p, bytes);
-}
-void host_free(void *p)
-{
-    free(p);
-}
-void host_fail(const HChar *condition, const HChar *file, UInt line, const HChar *function)
-{
-    fprintf(stderr, "%s:%u: %s: %s\n", file, line, function, condition);
-    exit(1);
-}
 ULong jm_clock_traffic_bytes;
 ULong jm_clock_cached(void)
 {
