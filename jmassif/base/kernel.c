@@ -130,10 +130,10 @@ Bool jm_is_beyond_limit(ULong bytes)
 }
 
 // rt_sigprocmask with the invalid `how` -1 changes nothing: the kernel first reads the eight bytes of the set (EFAULT
-// if it cannot), then rejects -1.
+// if it cannot), then rejects -1. NULL is no set, and no error.
 Bool jm_kernel_can_read(Addr address)
 {
-    return jm_kernel_call(__NR_rt_sigprocmask, -1, address, 0, 8, 0) != -EFAULT;
+    return address && jm_kernel_call(__NR_rt_sigprocmask, -1, address, 0, 8, 0) != -EFAULT;
 }
 
 void jm_kernel_let_go(Addr start, SizeT bytes)
