@@ -107,8 +107,16 @@ static Bool is_same(const NativeObject *a, const NativeObject *b)
            a->n_linkage == b->n_linkage && a->end == b->end;
 }
 
+// `context`: the index of the next object if nothing has been unloaded since the last time, when they are in the same
+// order; else NULL.
 static int note_object(struct dl_phdr_info *info, size_t size, void *context)
 {
+    UInt *next = context;
+    if (next && *next < n_objects && objects[*next].bias == info->dlpi_addr &&
+        objects[*next].segments == info->dlpi_phdr) {
+        objects[(*next)++].is_loaded = True;
+        return 0;
+    }
     NativeObject object;
     if (!read_object(info, &object))
         return 0;
@@ -166,11 +174,12 @@ static void update(const struct dl_phdr_info *info)
 {
     if (has_started && info->dlpi_adds == n_loaded_ever && info->dlpi_subs == n_unloaded_ever)
         return;
+    const Bool has_unloaded = info->dlpi_subs != n_unloaded_ever;
     n_loaded_ever = info->dlpi_adds;
     n_unloaded_ever = info->dlpi_subs;
     for (UInt i = 0; i < n_objects; i++)
         objects[i].is_loaded = False;
-    iterate(note_object, NULL);
+    iterate(note_object, has_unloaded ? NULL : &(UInt){0});
     forget_unloaded();
     has_started = True;
 }
