@@ -76,6 +76,7 @@ typedef struct {
     Bool is_generated; // made by exec
     ULong mark;        // checksum of all contents
     ULong mappings;    // jm_n_forgotten when all of it was last readable
+    LinePlace place;   // in `lines`
 } CodeHead;
 
 static Bool is_code(Addr object)
@@ -145,6 +146,7 @@ static Bool read_head(Addr code, CodeHead *h)
     h->first_line = *(Int *)(code + l->code_firstlineno);
     h->mark = mark_of(h);
     h->mappings = jm_n_forgotten;
+    h->place = (LinePlace){0};
     return True;
 }
 
@@ -206,7 +208,7 @@ static inline KnownCode *known_code_at(UInt id)
 
 static Index known_code_index = JM_INDEX("jm.python");
 
-static FrameId make_frame(const CodeHead *h, Int at)
+static FrameId make_frame(CodeHead *h, Int at)
 {
     static HChar file[MAX_NAME], name[MAX_NAME];
     // Since 3.13 a call of a class runs a frame that cleans up after __init__. It has no line, and one string for all
@@ -216,19 +218,18 @@ static FrameId make_frame(const CodeHead *h, Int at)
     jm_python_copy_str(&h->file.contents, file, sizeof file);
     jm_python_copy_str(&h->name.contents, name, sizeof name);
     const Str *lines = &h->lines.contents;
-    return jm_symbol_python_frame(
-        name, file,
-        jm_python_line(code_objects.layout->lines, (const UChar *)lines->data, lines->length, h->first_line, at));
+    const UInt line = jm_python_line(code_objects.layout->lines, (const UChar *)lines->data, lines->length,
+                                     h->first_line, at, &h->place);
+    return jm_symbol_python_frame(name, file, line);
 }
 
-static FrameId find_frame(Addr code, Int at, const CodeHead *h)
+static FrameId find_frame(Addr code, Int at, CodeHead *h)
 {
     IndexSlot *slot = JM_INDEX_FIND(&known_code_index, jm_hash(code + ((ULong)(UInt)at << 40)), id,
                                     known_code_at(id)->code == code && known_code_at(id)->at == at);
-    const Bool is_new = !slot->entry;
-    KnownCode *k =
-        known_code_at(is_new ? jm_index_put(&known_code_index, slot, jm_table_add(&known_code)) : slot->entry);
-    if (is_new || k->mark != h->mark) // another code object was there before
+    const UInt id = slot->entry ? slot->entry : jm_index_put(&known_code_index, slot, jm_table_add(&known_code));
+    KnownCode *k = known_code_at(id);
+    if (k->mark != h->mark) // it is new, or another code object was there before
         *k = (KnownCode){code, at, make_frame(h, at), h->mark};
     return k->frame;
 }

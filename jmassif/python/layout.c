@@ -129,32 +129,27 @@ Bool jm_python_apply_debug_offsets(PythonLayout *layout, Addr runtime)
 // First lines and tables are untrusted; their sums fit into a Long.
 
 // Table of pairs (bytes of code, lines): Objects/lnotab_notes.txt of 3.6 to 3.9.
-static Long line_of_lnotab(const UChar *table, SizeT n, Long line, Int at)
+static Long line_of_lnotab(const UChar *table, SizeT n, Int at, LinePlace *p)
 {
-    Long address = 0;
-    for (SizeT i = 0; i + 1 < n; i += 2) {
-        address += table[i];
-        if (address > at)
-            break;
-        line += (signed char)table[i + 1];
+    for (; p->at + 1 < n && p->end + table[p->at] <= at; p->at += 2) {
+        p->end += table[p->at];
+        p->line += (signed char)table[p->at + 1];
     }
-    return line;
+    return p->line;
 }
 
 // Table of pairs (bytes of code, lines), each a range; -128 marks a range without a line. Objects/lnotab_notes.txt of
 // 3.10.
-static Long line_of_3_10(const UChar *table, SizeT n, Long first, Int at)
+static Long line_of_3_10(const UChar *table, SizeT n, Int at, LinePlace *p)
 {
-    Long line = first, end = 0;
-    for (SizeT i = 0; i + 1 < n; i += 2) {
-        Int delta = (signed char)table[i + 1];
-        end += table[i];
-        if (delta != -128)
-            line += delta;
-        if (at < end)
-            return delta == -128 ? first : line;
+    for (; p->at + 1 < n; p->at += 2) {
+        const Int delta = (signed char)table[p->at + 1];
+        if (at < p->end + table[p->at])
+            return delta == -128 ? 0 : p->line + delta;
+        p->end += table[p->at];
+        p->line += delta == -128 ? 0 : delta;
     }
-    return first;
+    return 0;
 }
 
 // Groups of six bits, least significant first; bit 6 is set if more follow.
@@ -171,33 +166,35 @@ static UInt varint(const UChar *table, SizeT n, SizeT *i)
 }
 
 // Table of entries: a start byte (bit 7 set, kind, code units) and operands of the kind. Objects/locations.md of 3.11.
-static Long line_of_3_11(const UChar *table, SizeT n, Long first, Int at)
+static Long line_of_3_11(const UChar *table, SizeT n, Int at, LinePlace *p)
 {
-    Long line = first, end = 0;
-    SizeT i = 0;
-    while (i < n && (table[i] & 128)) {
-        UInt kind = table[i] >> 3 & 15;
-        end += 2 * ((table[i] & 7) + 1);
-        i++;
+    while (p->at < n && (table[p->at] & 128)) {
+        const UInt kind = table[p->at] >> 3 & 15;
+        const Long end = p->end + 2 * ((table[p->at] & 7) + 1);
+        SizeT i = p->at + 1;
+        Long line = p->line;
         if (kind == 13 || kind == 14) {
             UInt value = varint(table, n, &i);
             line += value & 1 ? -(Long)(value >> 1) : (Long)(value >> 1);
         } else if (kind >= 10 && kind <= 12) {
             line += kind - 10;
         }
+        if (at < end)
+            return kind == 15 ? 0 : line;
         while (i < n && !(table[i] & 128)) // columns
             i++;
-        if (at < end)
-            return kind == 15 ? first : line;
+        *p = (LinePlace){i, end, line};
     }
-    return first;
+    return 0;
 }
 
-UInt jm_python_line(LineTable kind, const UChar *table, SizeT n, Int first, Int at)
+UInt jm_python_line(LineTable kind, const UChar *table, SizeT n, Int first, Int at, LinePlace *from)
 {
-    const Long line = at < 0                 ? first
-                      : kind == LINES_LNOTAB ? line_of_lnotab(table, n, first, at)
-                      : kind == LINES_3_10   ? line_of_3_10(table, n, first, at)
-                                             : line_of_3_11(table, n, first, at);
+    if (at < from->end)
+        *from = (LinePlace){0};
+    const Long line = first + (at < 0                 ? 0
+                               : kind == LINES_LNOTAB ? line_of_lnotab(table, n, at, from)
+                               : kind == LINES_3_10   ? line_of_3_10(table, n, at, from)
+                                                      : line_of_3_11(table, n, at, from));
     return line > 0 && line <= 0x7fffffff ? line : first > 0 ? first : 0;
 }

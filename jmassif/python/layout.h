@@ -60,6 +60,12 @@ const PythonLayout *jm_python_layout(UInt major, UInt minor);
 // Replace offsets by those that _Py_DebugOffsets at `runtime` publishes. False if it is missing or implausible.
 Bool jm_python_apply_debug_offsets(PythonLayout *layout, Addr runtime);
 
+// A place in a line table: the entry at byte `at` is of the code from byte `end` on. Zeroed at the table's start.
+typedef struct {
+    SizeT at;
+    Long end, line; // lines from the code object's first
+} LinePlace;
+
 // Line of the instruction at byte offset `at`, from a table of `n` bytes; `first`, the code object's first line, if the
-// table has none. Reads only the table.
-UInt jm_python_line(LineTable kind, const UChar *table, SizeT n, Int first, Int at);
+// table has none. Reads only the table, from where the last search has ended if it can: a module's table is long.
+UInt jm_python_line(LineTable kind, const UChar *table, SizeT n, Int first, Int at, LinePlace *from);

@@ -44,7 +44,8 @@ Bool copy_layout(UInt major, UInt minor, PythonLayout *to)
     return known != NULL;
 }
 
-// A table that ends where the next page cannot be read.
+// A table that ends where the next page cannot be read. In the same table as before the search goes on; it must find
+// what one from the start finds, else the result is the largest number.
 UInt line_of_guarded_table(LineTable kind, const UChar *table, SizeT n, Int first, Int at)
 {
     static UChar *end;
@@ -54,6 +55,14 @@ UInt line_of_guarded_table(LineTable kind, const UChar *table, SizeT n, Int firs
         end += most;
         mprotect(end, guard, PROT_NONE);
     }
+    static LinePlace place;
+    static SizeT n_before;
+    static LineTable kind_before;
+    if (n != n_before || kind != kind_before || memcmp(end - n, table, n) != 0)
+        place = (LinePlace){0};
+    n_before = n;
+    kind_before = kind;
     memcpy(end - n, table, n);
-    return jm_python_line(kind, end - n, n, first, at);
+    const UInt line = jm_python_line(kind, end - n, n, first, at, &place);
+    return line == jm_python_line(kind, end - n, n, first, at, &(LinePlace){0}) ? line : ~0u;
 }

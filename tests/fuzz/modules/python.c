@@ -22,8 +22,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n)
         unsigned char *table = shim_segment(bytes + from, n - from, 0);
         size_t behind = (4096 - (n - from) % 4096) % 4096;
         __builtin_memmove(table + behind, table, n - from);
-        jm_python_line((LineTable)(i % 3), table + behind, n - from, (Int)shim_number(), (Int)shim_number());
-        jm_python_line((LineTable)(i % 3), table + behind, n - from, 10, (Int)(shim_number() % 4096));
+        LinePlace place = {0};
+        jm_python_line((LineTable)(i % 3), table + behind, n - from, (Int)shim_number(), (Int)shim_number(), &place);
+        jm_python_line((LineTable)(i % 3), table + behind, n - from, 10, (Int)(shim_number() % 4096), &place);
         shim_forget();
         at = shim_segment(bytes, n, 0);
     }
