@@ -94,11 +94,6 @@ typedef struct {
     UInt flags;
 } Shape;
 
-static UWord larger(UWord a, UWord b)
-{
-    return a > b ? a : b;
-}
-
 // Each level of a mipmap halves every dimension. CUDA makes at least one level, and at most as many as it takes to
 // halve the largest dimension to 1 (the documentation of cuMipmappedArrayCreate).
 static ULong levels_bytes(Shape shape, UWord n_levels)
@@ -107,9 +102,9 @@ static ULong levels_bytes(Shape shape, UWord n_levels)
     ULong bytes = 0;
     for (UWord level = 0; level == 0 || level < n_levels; level++) {
         const UWord depth = has_layers ? shape.depth : shape.depth >> level;
-        bytes += (ULong)larger(shape.width >> level, 1) * larger(shape.height >> level, 1) * larger(depth, 1) *
+        bytes += jm_larger(shape.width >> level, 1) * jm_larger(shape.height >> level, 1) * jm_larger(depth, 1) *
                  shape.element_bytes;
-        if (larger(larger(shape.width, shape.height), shape.depth) >> level <= 1)
+        if (jm_larger(jm_larger(shape.width, shape.height), shape.depth) >> level <= 1)
             break;
     }
     return bytes;

@@ -45,6 +45,11 @@ static inline ULong jm_smaller(ULong a, ULong b)
     return a < b ? a : b;
 }
 
+static inline ULong jm_larger(ULong a, ULong b)
+{
+    return a > b ? a : b;
+}
+
 static inline Bool jm_is_power_of_two(ULong n)
 {
     return (n & (n - 1)) == 0;

@@ -298,11 +298,6 @@ static void release(ThreadId tid, void *record, ThreadEnd how)
 
 static PerThread last_chains = JM_PER_THREAD("jm.python", LastChain, release);
 
-static UInt most(UInt a, UInt b)
-{
-    return a > b ? a : b;
-}
-
 static Bool is_unchanged(KnownFrame *f)
 {
     const PythonLayout *l = &python.layout;
@@ -324,7 +319,7 @@ static UInt n_unchanged(LastChain *last, Addr frame, Addr record)
     const PythonLayout *l = &python.layout;
     UInt n = last->n_sound;
     const UInt least = n > MAX_ENDED ? n - MAX_ENDED : 0;
-    if (n + most(n_chain, n_groups) >= JM_MAX_FRAMES)
+    if (n + jm_larger(n_chain, n_groups) >= JM_MAX_FRAMES)
         return 0;
     while (n > least && last->frames[n - 1].of.frame != frame)
         n--;
@@ -361,8 +356,8 @@ static UInt keep_chain(LastChain *last, UInt n, Bool is_next, Addr *changed)
     if (n_groups && groups[n_groups - 1].marker > *changed)
         *changed = groups[n_groups - 1].marker;
     const UInt n_all = n + n_chain, n_all_groups = n_kept + n_groups;
-    if (most(n_all, n_all_groups) > last->capacity) {
-        last->capacity = 2 * most(n_all, n_all_groups);
+    if (jm_larger(n_all, n_all_groups) > last->capacity) {
+        last->capacity = 2 * jm_larger(n_all, n_all_groups);
         last->frames = host_realloc("jm.python", last->frames, last->capacity * sizeof *last->frames);
         last->groups = host_realloc("jm.python", last->groups, last->capacity * sizeof *last->groups);
     }
