@@ -1182,6 +1182,27 @@ def test_no_thread_hangs_as_long_as_it_runs() -> None:
     tortured(1000, rounds=1, seconds=seconds)
 
 
+CAN_BE_READ = """
+#include "base/kernel.h"
+#include <stdio.h>
+#include <sys/mman.h>
+int main(void)
+{
+    char *page = mmap(NULL, 8192, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    munmap(page + 4096, 4096);
+    printf("%d%d%d", jm_kernel_can_read((Addr)page), jm_kernel_can_read((Addr)page + 4096), jm_kernel_can_read(0));
+}
+"""
+
+
+def test_the_kernel_is_asked_what_can_be_read_also_at_address_zero(tmp_path: Path) -> None:
+    """NULL is an argument of its own to many system calls; whoever takes it for memory reads all mappings again."""
+    (tmp_path / "ask.c").write_text(CAN_BE_READ)
+    sources = [tmp_path / "ask.c", ROOT / "jmassif/base/kernel.c"]
+    check_run(["gcc", f"-I{ROOT / 'jmassif'}", "-D_GNU_SOURCE", "-w", *sources, "-o", tmp_path / "ask"])
+    assert run([tmp_path / "ask"]).stdout == "100"
+
+
 RACED = ["host/native/thread.c", "host/native/memory.c", "base/kernel.c", "base/table.c", "ledger/ledger.c"]
 RACED += ["heap/blocks.c", "base/map.c", "attribution/kind.c"]
 
