@@ -51,9 +51,14 @@ static Known *at(Word i)
     return jm_array_at(&known, i);
 }
 
+// The kernel's list is read in order: an address is mostly in the mapping of the last one, or the next.
 static Word first_behind(Addr address)
 {
-    return jm_array_behind(&known, __builtin_offsetof(Known, end), address);
+    static Word last;
+    for (Word i = last; i <= last + 1 && i < jm_array_n(&known); i++)
+        if (at(i)->start <= address && address < at(i)->end)
+            return last = i;
+    return last = jm_array_behind(&known, __builtin_offsetof(Known, end), address);
 }
 
 static Known *find(Addr address)
