@@ -372,6 +372,20 @@ def test_the_columns_of_a_library_add_up_whatever_its_kinds() -> None:
     assert sum(columns[:5]) == together
 
 
+def test_a_mapping_that_was_gone_at_the_next_sample_has_no_share() -> None:
+    trace = Trace(**{"option.pages": "yes"})
+    held, gone = (trace.account("file", "data", [f"mapped-data ({name})"]) for name in ("held.bin", "gone.bin"))
+    trace.snapshot(1, "time", {held: (1 << 20, 1)}, {"host": (1, {gone: (32 << 20, 1)})})
+    trace.lines.insert(-1, f"v {held} {2 << 20} {1 << 19} 0")
+    profile = trace.load()
+    names, at = Names(profile), select(profile, "peak-host")
+    table = mapped(build_report(profile, at, names), View(None, 1, "stack", 70))
+    assert [" ".join(line.split()) for line in table[-2:]] == [
+        "32.0 MiB 32.0 MiB - - file gone.bin",
+        "1.00 MiB 2.00 MiB 512 KiB - file held.bin",
+    ]
+
+
 def test_by_library_names_the_object_of_the_site() -> None:
     trace = Trace()
     one = trace.account("heap", "app", ["malloc (libc.so.6)", "init (libfoo.so)", "main (a.out)"])

@@ -68,7 +68,11 @@ def mapped(report: Report, view: View) -> Lines:
     if len(rows) > most:
         sums = [sum(column) for column in zip(*(figures for figures, _, _ in rows[most:]))]
         rows[most:] = [(sums, "", f"{len(rows) - most:,} others{view.hint}")]
-    cells = ([*map(size, of[:3]), size(of[3]) if of[3] else "-", kind, name] for of, kind, name in rows)
+    # Resident pages have a share: without one the mapping was gone before the next sample.
+    cells = (
+        [*map(size, of[:2]), *(size(figure) if figure else "-" for figure in of[2:]), kind, name]
+        for of, kind, name in rows
+    )
     return _MAPPED.section(f"Other mapped memory, at {report.moment.name}", cells)
 
 
