@@ -7,6 +7,7 @@ from typing import Dict, List
 import pytest
 
 from jmassif.analysis.leaks import Growth, find_growth
+from jmassif.analysis.oom import Hint
 from jmassif.analysis.summary import build_report, moment_of
 from jmassif.attribution.names import Names
 from jmassif.attribution.filters import parse_suppressions, suppress
@@ -126,6 +127,18 @@ def test_what_the_runtime_takes_in_one_call_is_made_once(owner: str, n_calls: in
 def test_what_grows_most_comes_first() -> None:
     leaks = run(_1=list(range(20)), _2=[n * 5 for n in range(20)], _3=[9] * 20, _4=[n // 2 for n in range(20)])
     assert found(leaks) == ["b.py:2 (<module>)", "b.py:1 (<module>)", "b.py:4 (<module>)"]
+
+
+@pytest.mark.parametrize("times, first", [(100, "growth"), (101, "trim-heap")])
+def test_what_returns_a_hundred_times_as_much_comes_before_a_leak(
+    times: int, first: str, monkeypatch: "pytest.MonkeyPatch"
+) -> None:
+    trace = run(_1=list(range(20)))
+    hint = Hint("trim-heap", times * 19 * MIB, variable="MALLOC_TRIM_THRESHOLD_", value="131072", is_trial=True)
+    monkeypatch.setattr("jmassif.analysis.summary.hints_at", lambda *_: [hint])
+    profile = trace.load()
+    keys = [each.key for each in findings(build_report(profile, moment_of(profile, Names(profile), "")))]
+    assert (keys[0], sorted(keys[:2])) == (first, ["growth", "trim-heap"])
 
 
 def test_a_line_is_told_with_its_slope_its_owner_and_since_when() -> None:

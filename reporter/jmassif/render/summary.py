@@ -36,6 +36,7 @@ _NEARLY_EQUAL = 1.1  # the largest block to the mean
 _LEAST_NOT_FREED = 0.01
 _LEAST_LOWERED = 0.05
 _SMALL_GROWTH = 0.001
+_OUTWEIGHS = 100  # times what grew: what returns more comes before it
 
 
 def whole_percent(part: int, whole: int) -> str:
@@ -503,7 +504,10 @@ def callers_text(finding: Finding, width: int) -> str:
 
 
 def findings(report: Report) -> List[Finding]:
-    """Proof that all is well, else leaks; then at most three, those first that return most, and other programs last."""
+    """Proof that all is well, else leaks; then those first that return most, and other programs last; three at most.
+
+    What returns far more than a leak has taken comes before it: a short run shows only the leak's beginning.
+    """
     first, found = [], []
     if report.inherited is not None:
         first.append(Finding("inherited", 0, inherited_text(report.inherited, report.run.time_unit)))
@@ -568,6 +572,8 @@ def findings(report: Report) -> List[Finding]:
             text = f"{size(arenas)} are arenas of Python objects, without lines. {_FREE_THREADED}"
         found.append(Finding("arenas", 0, text))
     found.sort(key=lambda each: (each.key == "stop-others", -each.bytes, each.key == "growth"))
+    if found and first and first[-1].key == "growth" and found[0].bytes > _OUTWEIGHS * first[-1].bytes:
+        first.insert(-1, found.pop(0))
     found = found[: _MOST_FINDINGS - len(first)]
     well = _nothing(report, not first + found)
     nothing = [Finding("nothing", 0, well)] * bool(well)
