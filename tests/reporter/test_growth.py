@@ -141,6 +141,17 @@ def test_what_returns_a_hundred_times_as_much_comes_before_a_leak(
     assert (keys[0], sorted(keys[:2])) == (first, ["growth", "trim-heap"])
 
 
+def test_other_programs_come_last_however_much_they_hold(monkeypatch: "pytest.MonkeyPatch") -> None:
+    monkeypatch.setattr("jmassif.analysis.summary.hints_at", lambda *_: [Hint("stop-others", 10000 * MIB)])
+    trace = Trace(time_unit="ms")
+    kept = trace.account("heap", "tensor", [SCRIPT.format(7)])
+    for n in range(1, 25):
+        trace.snapshot(100 * n, "time" if n < 24 else "exit", {kept: (n * MIB, n, 0, n)})
+    profile = trace.load()
+    keys = [each.key for each in findings(build_report(profile, moment_of(profile, Names(profile), "")))]
+    assert keys == ["growth", "stop-others"]
+
+
 def test_a_line_is_told_with_its_slope_its_owner_and_since_when() -> None:
     told = grown(run(_7=[3] * 8 + list(range(3, 15))))
     (line,) = told.lines

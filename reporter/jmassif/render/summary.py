@@ -572,7 +572,8 @@ def findings(report: Report) -> List[Finding]:
             text = f"{size(arenas)} are arenas of Python objects, without lines. {_FREE_THREADED}"
         found.append(Finding("arenas", 0, text))
     found.sort(key=lambda each: (each.key == "stop-others", -each.bytes, each.key == "growth"))
-    if found and first and first[-1].key == "growth" and found[0].bytes > _OUTWEIGHS * first[-1].bytes:
+    leak = first[-1] if first and first[-1].key == "growth" else None
+    if leak and found and found[0].key != "stop-others" and found[0].bytes > _OUTWEIGHS * leak.bytes:
         first.insert(-1, found.pop(0))
     found = found[: _MOST_FINDINGS - len(first)]
     well = _nothing(report, not first + found)
