@@ -60,7 +60,7 @@ const PythonLayout *jm_python_layout(UInt major, UInt minor);
 // Replace offsets by those that _Py_DebugOffsets at `runtime` publishes. False if it is missing or implausible.
 Bool jm_python_apply_debug_offsets(PythonLayout *layout, Addr runtime);
 
-// A place in a line table: the entry at byte `at` is of the code from byte `end` on. Zeroed at the table's start.
+// A place in a line table: the entry at byte `at` describes the code from byte `end` on. Zeroed at the table's start.
 typedef struct {
     SizeT at;
     Long end, line; // lines from the code object's first

@@ -107,8 +107,8 @@ static Bool is_same(const NativeObject *a, const NativeObject *b)
            a->n_linkage == b->n_linkage && a->end == b->end;
 }
 
-// `context`: the index of the next object if nothing has been unloaded since the last time, when they are in the same
-// order; else NULL.
+// Known objects come in the same order again unless one has been unloaded. `context` is the index of the next one; NULL
+// if one has been.
 static int note_object(struct dl_phdr_info *info, size_t size, void *context)
 {
     UInt *next = context;

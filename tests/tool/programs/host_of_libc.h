@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 //
-// What a host gives to a module that is tested without the recorder: memory, and an end where an assertion fails.
+// Modules that are tested without the recorder get their memory from the C library, and exit if an assertion fails.
 
 #pragma once
 
