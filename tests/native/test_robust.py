@@ -195,6 +195,57 @@ int main(void) {
 LEFT = "jmassif: a thread has left the recorder by a jump or by its end: the recording ends here\n"
 
 
+@pytest.mark.skipif(ARCH != "amd64", reason="steps by the trap flag of x86-64")
+def test_a_handler_that_no_hook_sees_may_jump_away_at_any_instruction() -> None:
+    """Each child jumps out of sigaction at one instruction further on, and hangs if the lock is left to nobody."""
+    program = c(
+        """
+static sigjmp_buf back;
+static volatile int n, at;
+static int *is_over;
+static void step(int s) { if (++n == at) siglongjmp(back, 1); }
+void restorer(void);
+__asm__("restorer: mov $15, %eax\\nsyscall\\n");
+struct { void *handler; unsigned long flags; void *restorer; unsigned long mask; } raw = {step, 0x04000000, restorer};
+static void *other(void *x) { for (int i = 0; i < 10; i++) free(malloc(i)); return 0; }
+__attribute__((noinline)) static void trap(int on) {
+    if (on) __asm__ volatile("pushfq\\norq $0x100, (%%rsp)\\npopfq" ::: "memory", "cc");
+    else __asm__ volatile("pushfq\\nandq $~0x100, (%%rsp)\\npopfq" ::: "memory", "cc");
+}
+__attribute__((noinline)) static void record(int is_watched) {
+    struct sigaction a = {.sa_handler = SIG_DFL};
+    trap(is_watched);
+    sigaction(SIGURG, &a, 0);
+    trap(0);
+}
+static int child(void) {
+    pthread_t t;
+    syscall(SYS_rt_sigaction, SIGTRAP, &raw, 0, 8);
+    if (sigsetjmp(back, 1) == 0) for (int i = 0; i < 4; i++) record(i == 3);
+    pthread_create(&t, 0, other, 0);
+    pthread_join(t, 0);
+    other(0);
+    *is_over = n < at;
+    return 0;
+}
+int main(void) {
+    is_over = mmap(0, 4096, 3, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    for (at = 1; !*is_over; at++) {
+        int status, pid = fork();
+        if (pid == 0) _exit(child());
+        for (int i = 0; waitpid(pid, &status, WNOHANG) == 0; i++) usleep(200), i == 50000 && kill(pid, SIGKILL);
+        if (status) printf("instruction %d: status %x\\n", at, status), *is_over = 1;
+    }
+    printf("%d\\n", at > 100);
+    return 3;
+}
+""",
+        "-O1",
+    )
+    done = record_one([program], "--trace-children=yes")
+    assert (done.returncode, done.stdout, set(done.stderr.splitlines())) == (3, "1\n", {LEFT.strip()})
+
+
 def record_one(program: Sequence[Argument], *options: str, timeout: float = 60) -> Run:
     with tempfile.TemporaryDirectory(prefix="jmassif-test-") as directory:
         command, environment = recorder(f"{directory}/trace.%p", ["-q", *options], host="native")

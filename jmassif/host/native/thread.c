@@ -44,9 +44,14 @@ void jm_native_state_start(void)
 
 // ---- the lock ------------------------------------------------------------------------------------------------
 
-// 0 free, 1 held, 2 held and waited for (Drepper, "Futexes are tricky").
-static Int lock;
-static Int holder; // its id by the kernel
+// 0: free; otherwise the kernel's id of the thread that has it, and FUTEX_WAITERS if others wait. One word for both, as a
+// signal may come after any instruction.
+static UInt lock;
+
+static Int holder(void)
+{
+    return __atomic_load_n(&lock, __ATOMIC_RELAXED) & FUTEX_TID_MASK;
+}
 
 // A thread has left the recorder by longjmp out of a signal handler, or by its end. What it changed is half done.
 static void stop_for_good(void)
@@ -59,10 +64,10 @@ static void stop_for_good(void)
 // A thread that has ended alone, or the keeper, which somebody has killed.
 static void look_after_holder(void)
 {
-    Int id = __atomic_load_n(&holder, __ATOMIC_RELAXED);
+    const Int id = holder();
     const Bool has_gone = id && (jm_kernel_call(__NR_tkill, id, 0, 0, 0, 0) == -ESRCH ||
                                  jm_kernel_call(__NR_wait4, id, 0, WNOHANG | __WALL, 0, 0) == id);
-    if (has_gone && id == __atomic_load_n(&holder, __ATOMIC_RELAXED))
+    if (has_gone && id == holder())
         stop_for_good();
 }
 
@@ -127,27 +132,34 @@ static void wait_a_moment(void)
 #endif
 }
 
+static Bool change_lock(UInt from, UInt to)
+{
+    return __atomic_compare_exchange_n(&lock, &from, to, False, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
+}
+
 Bool jm_native_lock_soon(Int kernel_id)
 {
     static const struct {
         Long seconds, nanoseconds;
     } patience = {0, 100000000};
     for (UInt i = 0; i < LOOKS; i++) {
-        Int expected = 0;
-        if (__atomic_compare_exchange_n(&lock, &expected, 1, False, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) {
-            __atomic_store_n(&holder, kernel_id, __ATOMIC_RELAXED);
+        if (change_lock(0, kernel_id))
             return True;
-        }
         wait_a_moment();
     }
-    while (__atomic_exchange_n(&lock, 2, __ATOMIC_ACQUIRE) != 0)
-        if (jm_kernel_call(__NR_futex, (UWord)&lock, FUTEX_WAIT_PRIVATE, 2, (UWord)&patience, 0) == -ETIMEDOUT) {
+    for (;;) {
+        const UInt now = __atomic_load_n(&lock, __ATOMIC_RELAXED), waited_for = now | FUTEX_WAITERS;
+        if (now == 0) {
+            if (change_lock(0, kernel_id | FUTEX_WAITERS)) // there may be others
+                return True;
+        } else if ((now == waited_for || change_lock(now, waited_for)) &&
+                   jm_kernel_call(__NR_futex, (UWord)&lock, FUTEX_WAIT_PRIVATE, waited_for, (UWord)&patience, 0) ==
+                       -ETIMEDOUT) {
             look_after_fork();
             look_after_holder();
             return False;
         }
-    __atomic_store_n(&holder, kernel_id, __ATOMIC_RELAXED);
-    return True;
+    }
 }
 
 void jm_native_lock(Int kernel_id)
@@ -163,8 +175,7 @@ Bool jm_native_is_locked(void)
 
 void jm_native_unlock(void)
 {
-    __atomic_store_n(&holder, 0, __ATOMIC_RELAXED);
-    if (__atomic_exchange_n(&lock, 0, __ATOMIC_RELEASE) == 2)
+    if (__atomic_exchange_n(&lock, 0, __ATOMIC_RELEASE) & FUTEX_WAITERS)
         jm_kernel_call(__NR_futex, (UWord)&lock, FUTEX_WAKE_PRIVATE, 1, 0, 0);
 }
 
@@ -198,7 +209,7 @@ static Bool is_outside(const NativeThread *t, Addr sp)
 {
     if (!has_left(t, sp))
         return False;
-    if (__atomic_load_n(&holder, __ATOMIC_RELAXED) == t->kernel_id)
+    if (holder() == t->kernel_id)
         stop_for_good();
     return True;
 }
@@ -402,8 +413,7 @@ void jm_native_fork_in_child(void)
     t->is_masked |= t->n_kept != 0;
     t->n_kept = 0; // the parent's
     forking = 0;
-    lock = 1; // nobody waits in the child
-    holder = t->kernel_id;
+    lock = t->kernel_id; // nobody waits in the child
 }
 
 // ---- host.h --------------------------------------------------------------------------------------------------
