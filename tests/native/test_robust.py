@@ -883,6 +883,67 @@ int main(int argc, char **argv) {{
     assert sums == [1800, 18]
 
 
+CUDA_OF_ITS_OWN = """
+#ifdef BODY
+static char memory[1 << 24];
+int cudaMalloc(void **p, size_t n) { static size_t used; *p = memory + used; used += n; return 0; }
+#endif
+int cudaMalloc(void **p, size_t n);
+#ifdef CALLER
+void *take(size_t n) {
+#ifdef BY_ADDRESS
+    int (*volatile cudaMalloc_)(void **, size_t) = cudaMalloc;
+#define cudaMalloc cudaMalloc_
+#endif
+    void *p;
+    return cudaMalloc(&p, n) ? 0 : p;
+}
+#endif
+#ifdef EXPORTS_NOTHING
+static void *early;
+__attribute__((constructor)) static void begin(void) { cudaMalloc(&early, 1 << 20); }
+#endif
+#ifdef MAIN
+void *take(size_t n);
+int main(void) { printf("%d\\n", take(1 << 20) != 0); return 0; }
+#endif
+#ifdef EMPTY_MAIN
+int main(void) { puts("1"); return 0; }
+#endif
+"""
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [
+        (),
+        ("-Wl,--hash-style=sysv",),
+        ("-Wl,-z,lazy",),
+        ("-no-pie", "-rdynamic"),
+        ("-no-pie", "-fno-pic", "-DBY_ADDRESS"),
+    ],
+)
+@pytest.mark.parametrize(
+    "parts",
+    [
+        ("BODY CALLER", "MAIN"),
+        ("BODY", "CALLER MAIN"),
+        ("BODY", "CALLER", "MAIN"),
+        ("BODY", "EXPORTS_NOTHING", "EMPTY_MAIN"),
+    ],
+)
+def test_calls_of_cuda_are_found_in_objects_of_all_kinds(flags: Sequence[str], parts: Sequence[str]) -> None:
+    """Called by name where they are defined, by a library that exports others, by a program that exports nothing."""
+    made: List[Path] = []
+    for part in parts:
+        kind = flags if "MAIN" in part else [*[f for f in flags if f[1] in "WD"], "-shared", "-fpic"]
+        links = [f"-Wl,--no-as-needed,-rpath,{library.parent},{library}" for library in made]
+        made.append(c(CUDA_OF_ITS_OWN, *kind, *[f"-D{name}" for name in part.split()], *links))
+    ran = same([made[-1]], "--heap=no")
+    profile = ran.profile()
+    assert (ran.done.stdout, profile.snapshots[-1].device) == ("1\n", 1 << 20)
+
+
 # Memory that was freed cannot be read. The loader keeps libraries' names in the program's memory.
 STRICT_MALLOC = """
 static char memory[64 << 20] __attribute__((aligned(4096))), *next = memory;

@@ -4,6 +4,7 @@
 
 #include "host/native/cuda_functions.h"
 #include "base/text.h"
+#include "host/native/objects.h"
 
 // Sonames of the libraries that have them, as the wrappers below Valgrind know them (preload/wrap.c).
 #define SONAME_RUNTIME    "*" // any object, as the runtime may be linked statically
@@ -43,6 +44,7 @@ static const HChar *name_at(Int index)
 
 #define N_CHAINS 512
 static Short chains[N_CHAINS], next_in_chain[N_NAMES]; // 1 + index
+static UInt gnu_hashes[N_NAMES];
 static Bool has_chains;
 static Bool begins_a_name[N_CHAINS]; // by the first letters alone, which tell most other names apart
 
@@ -77,6 +79,7 @@ static void make_chains(void)
         next_in_chain[i] = *chain;
         *chain = (Short)(i + 1);
         begins_a_name[place_of(name_at(i), FEW)] = True;
+        gnu_hashes[i] = jm_gnu_hash(name_at(i));
     }
     has_chains = True;
 }
@@ -91,4 +94,14 @@ Int jm_native_row(const HChar *name)
         if (jm_text_equal(name_at(i - 1), name))
             return i <= NATIVE_N_ROWS ? i - 1 : aliases[i - 1 - NATIVE_N_ROWS].row;
     return -1;
+}
+
+Bool jm_native_may_be_in(const UInt *gnu_hash)
+{
+    if (UNLIKELY(!has_chains))
+        make_chains();
+    for (Int i = 0; i < N_NAMES; i++)
+        if (jm_gnu_hash_has(gnu_hash, gnu_hashes[i]))
+            return True;
+    return False;
 }

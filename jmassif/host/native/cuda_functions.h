@@ -25,6 +25,9 @@ extern const NativeFunction jm_native_functions[NATIVE_N_ROWS];
 // The row of a function; -1: none.
 Int jm_native_row(const HChar *name);
 
+// Return whether a table of "GNU hash" may have one of the functions: it has a symbol of the same hash.
+Bool jm_native_may_be_in(const UInt *gnu_hash);
+
 Bool jm_native_is_drivers(Int row);
 
 #endif

@@ -185,7 +185,7 @@ static Bool is_ready(const NativeObject *o)
            (o->n_linkage == 0 && is_relocated(o, o->relocations + o->n_relative, o->relocations + o->n_relocations));
 }
 
-static Bool has_wanted(const NativeObject *o, const Elf64_Rela *first, const Elf64_Rela *end)
+static Bool has_wanted_among(const NativeObject *o, const Elf64_Rela *first, const Elf64_Rela *end)
 {
     for (const Elf64_Rela *r = first; r < end; r++)
         if ((IS_LINKAGE(ELF64_R_TYPE(r->r_info)) || IS_ADDRESS(ELF64_R_TYPE(r->r_info))) &&
@@ -194,13 +194,38 @@ static Bool has_wanted(const NativeObject *o, const Elf64_Rela *first, const Elf
     return False;
 }
 
+// Symbols come before those of the GNU hash table if they are not in it. An empty table may not say how many.
+static UInt n_before_hashed(const NativeObject *o)
+{
+    const UInt *table = o->gnu_hash;
+    if (!table)
+        return 0;
+    const UInt n_buckets = table[0], first = table[1], n_words = table[2];
+    for (UInt i = 0; i < n_buckets; i++)
+        if (table[4 + n_words * 2 + i])
+            return first;
+    return 0;
+}
+
+// A large library has fifty times as many relocations as undefined symbols, which are not in its hash table.
+static Bool has_wanted(const NativeObject *o)
+{
+    const UInt n = n_before_hashed(o);
+    if (!n)
+        return has_wanted_among(o, o->relocations + o->n_relative, o->relocations + o->n_relocations) ||
+               has_wanted_among(o, o->linkage, o->linkage + o->n_linkage);
+    for (UInt i = 1; i < n; i++)
+        if (jm_native_row(o->strings + o->symbols[i].st_name) >= 0)
+            return True;
+    return jm_native_may_be_in(o->gnu_hash); // it may call its own function by name, which leads elsewhere
+}
+
 static Bool patch_object(NativeObject *o, void *context)
 {
     Patch patch = {o, False};
     if (o->is_patched)
         return False;
-    if (!has_deep_binding && !has_wanted(o, o->relocations + o->n_relative, o->relocations + o->n_relocations) &&
-        !has_wanted(o, o->linkage, o->linkage + o->n_linkage)) {
+    if (!has_deep_binding && !has_wanted(o)) {
         o->is_patched = True;
         return False;
     }

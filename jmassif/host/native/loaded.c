@@ -48,6 +48,8 @@ static void read_dynamic(NativeObject *o)
             o->symbols = (const Elf64_Sym *)address;
         else if (d->d_tag == DT_STRTAB)
             o->strings = (const HChar *)address;
+        else if (d->d_tag == DT_GNU_HASH)
+            o->gnu_hash = (const UInt *)address;
         else if (d->d_tag == DT_RELA)
             o->relocations = (const Elf64_Rela *)address;
         else if (d->d_tag == DT_RELASZ)

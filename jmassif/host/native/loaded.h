@@ -21,6 +21,7 @@ typedef struct {
     const HChar *strings;
     const Elf64_Rela *relocations, *linkage; // of data; of calls
     SizeT n_relocations, n_linkage, n_relative;
+    const UInt *gnu_hash;                  // NULL: it has none
     const HChar *soname, *rpath, *runpath; // NULL: none
     Bool is_from_start;                    // came with the program
     Bool is_patched;                       // or is not to be

@@ -72,24 +72,48 @@ static Bool is_function(const Exports *e, UInt i, const HChar *name)
 }
 
 // The tables' forms: "GNU hash" and System V's (gABI, "Hash Table").
-static UInt find_by_gnu_hash(const Exports *e, const HChar *name)
+UInt jm_gnu_hash(const HChar *name)
 {
     UInt hash = 5381;
     for (const UChar *c = (const UChar *)name; *c; c++)
         hash = hash * 33 + *c;
-    const UInt *t = e->gnu_hash;
-    UInt n_buckets = t[0], first = t[1], n_words = t[2];
-    const UInt *buckets = t + 4 + n_words * 2, *chain = buckets + n_buckets;
-    UInt i = n_buckets ? buckets[hash % n_buckets] : 0;
-    if (i < first || i == 0)
-        return 0;
-    for (;; i++) {
-        UInt has = chain[i - first];
-        if ((has | 1) == (hash | 1) && is_function(e, i, name))
+    return hash;
+}
+
+// The symbols of a bucket, which ends with a hash that has its lowest bit set. 0: no more.
+static UInt first_in_bucket(const UInt *table, UInt hash)
+{
+    const UInt n_buckets = table[0], first = table[1], n_words = table[2];
+    const UInt i = n_buckets ? (table + 4 + n_words * 2)[hash % n_buckets] : 0;
+    return i < first ? 0 : i;
+}
+
+static UInt hash_of(const UInt *table, UInt i)
+{
+    const UInt n_buckets = table[0], first = table[1], n_words = table[2];
+    return (table + 4 + n_words * 2 + n_buckets)[i - first];
+}
+
+static UInt next_in_bucket(const UInt *table, UInt i)
+{
+    return hash_of(table, i) & 1 ? 0 : i + 1;
+}
+
+Bool jm_gnu_hash_has(const UInt *table, UInt hash)
+{
+    for (UInt i = first_in_bucket(table, hash); i; i = next_in_bucket(table, i))
+        if ((hash_of(table, i) | 1) == (hash | 1))
+            return True;
+    return False;
+}
+
+static UInt find_by_gnu_hash(const Exports *e, const HChar *name)
+{
+    const UInt *table = e->gnu_hash, hash = jm_gnu_hash(name);
+    for (UInt i = first_in_bucket(table, hash); i; i = next_in_bucket(table, i))
+        if ((hash_of(table, i) | 1) == (hash | 1) && is_function(e, i, name))
             return i;
-        if (has & 1)
-            return 0;
-    }
+    return 0;
 }
 
 static UInt find_by_hash(const Exports *e, const HChar *name)

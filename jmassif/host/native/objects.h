@@ -18,4 +18,8 @@ typedef struct {
 // Address of a function that the object exports; 0 if it does not.
 Addr jm_exported_by(const LoadedObject *object, const HChar *name);
 
+// A symbol's name in a table of "GNU hash"; and whether the table has a symbol of such a hash.
+UInt jm_gnu_hash(const HChar *name);
+Bool jm_gnu_hash_has(const UInt *table, UInt hash);
+
 #endif

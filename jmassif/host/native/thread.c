@@ -44,8 +44,8 @@ void jm_native_state_start(void)
 
 // ---- the lock ------------------------------------------------------------------------------------------------
 
-// 0: free; otherwise the kernel's id of the thread that has it, and FUTEX_WAITERS if others wait. One word for both, as a
-// signal may come after any instruction.
+// 0: free; otherwise the kernel's id of the thread that has it, and FUTEX_WAITERS if others wait. One word for both, as
+// a signal may come after any instruction.
 static UInt lock;
 
 static Int holder(void)
