@@ -944,6 +944,32 @@ def test_calls_of_cuda_are_found_in_objects_of_all_kinds(flags: Sequence[str], p
     assert (ran.done.stdout, profile.snapshots[-1].device) == ("1\n", 1 << 20)
 
 
+def test_without_the_heap_libraries_that_come_later_call_malloc_directly() -> None:
+    plugin = c(
+        "void *plugin_functions[] = {malloc, calloc, realloc, free, aligned_alloc, mmap};"
+        'void *operator_new(void) __asm__("_Znwm"); void *plugin_new(void) { return operator_new; }',
+        "-shared",
+        "-fpic",
+        "-lstdc++",
+    )
+    program = c(
+        """
+int main(int argc, char **argv) {
+    Dl_info at;
+    void *plugin = dlopen(argv[1], RTLD_NOW), **f = dlsym(plugin, "plugin_functions");
+    for (int i = 0; i < 6; i++) dladdr(f[i], &at), puts(strrchr(at.dli_fname, '/') + 1);
+    dladdr(((void *(*)(void))dlsym(plugin, "plugin_new"))(), &at), puts(strrchr(at.dli_fname, '/') + 1);
+    return 3;
+}
+"""
+    )
+    for heap, name in (("--heap=no", "libc.so.6"), ("--heap=yes", "libjmassif-native.so")):
+        done = record_one([program, plugin], heap)
+        *functions, mmap, new = done.stdout.split()
+        assert (done.returncode, functions, mmap) == (3, [name] * 5, "libjmassif-native.so")
+        assert new.startswith("libstdc++.so") == (heap == "--heap=no")
+
+
 # Memory that was freed cannot be read. The loader keeps libraries' names in the program's memory.
 STRICT_MALLOC = """
 static char memory[64 << 20] __attribute__((aligned(4096))), *next = memory;

@@ -9,12 +9,14 @@
 
 #include "base/libc.h"
 #include "base/options.h"
+#include "base/text.h"
 #include "cuda/cuda.h"
 #include "heap/blocks.h"
 #include "heap/heap.h"
 #include "host/host.h"
 #include "host/native/hook.h"
 #include "host/native/mappings.h"
+#include "host/native/objects.h"
 #include "host/native/process.h"
 #include "host/native/recording.h"
 #include "host/native/thread.h"
@@ -361,6 +363,21 @@ DELETE(delete_sized_aligned, "_ZdlPvmSt11align_val_t")
 DELETE(delete_array_sized_aligned, "_ZdaPvmSt11align_val_t")
 DELETE(delete_aligned_nothrow, "_ZdlPvSt11align_val_tRKSt9nothrow_t")
 DELETE(delete_array_aligned_nothrow, "_ZdaPvSt11align_val_tRKSt9nothrow_t")
+
+// ---- without the heap ------------------------------------------------------------------------------------------
+
+static Bool is_hook(const HChar *name)
+{
+    Bool is_one = strncmp(name, "_Zn", 3) == 0 || strncmp(name, "_Zd", 3) == 0 || jm_text_equal(name, "reallocarray");
+    for (UInt i = 0; i < sizeof originals / sizeof *originals; i++)
+        is_one |= jm_text_equal(name, originals[i].name);
+    return is_one;
+}
+
+void jm_native_pass_heap_by(void)
+{
+    jm_withdraw_own(is_hook);
+}
 
 // ---- the end ---------------------------------------------------------------------------------------------------
 

@@ -3,16 +3,22 @@
 // Reads the loader's list (struct r_debug of link.h, which debuggers read) and the dynamic sections of its objects.
 
 #include "host/native/objects.h"
+#include "base/kernel.h"
 #include "base/libc.h"
+#include "host/host.h"
 #include "host/native/hook.h"
 
+#include <asm/unistd.h>
 #include <elf.h>
 #include <link.h>
+#include <sys/mman.h>
 
 #pragma GCC visibility push(default)
 extern struct r_debug _r_debug; // the loader's
 #pragma GCC visibility pop
-extern Elf64_Dyn _DYNAMIC[] __attribute__((visibility("hidden"))); // this library's
+// This library's.
+extern const Elf64_Ehdr __ehdr_start __attribute__((visibility("hidden")));
+extern Elf64_Dyn _DYNAMIC[] __attribute__((visibility("hidden")));
 
 // The object at a position in the order of the list, from 0. False at the end.
 static Bool loaded_object(UInt i, LoadedObject *object)
@@ -132,6 +138,26 @@ Addr jm_exported_by(const LoadedObject *object, const HChar *name)
         return 0;
     UInt i = e.gnu_hash ? find_by_gnu_hash(&e, name) : e.hash ? find_by_hash(&e, name) : 0;
     return i ? object->bias + e.symbols[i].st_value : 0;
+}
+
+// Loaders pass over a symbol whose value is 0.
+static void withdraw(const Elf64_Sym *symbol)
+{
+    const Addr start = HOST_PAGE_DOWN((Addr)symbol), end = HOST_PAGE_DOWN((Addr)(symbol + 1) - 1) + HOST_PAGE_BYTES;
+    if (jm_kernel_call(__NR_mprotect, start, end - start, PROT_READ | PROT_WRITE, 0, 0) != 0)
+        return;
+    ((Elf64_Sym *)symbol)->st_value = 0;
+    jm_kernel_call(__NR_mprotect, start, end - start, PROT_READ, 0, 0);
+}
+
+void jm_withdraw_own(Bool (*is_one)(const HChar *name))
+{
+    const LoadedObject own = {(Addr)&__ehdr_start, "", (Addr)_DYNAMIC};
+    const Exports e = exports_of(&own);
+    for (UInt bucket = 0; e.gnu_hash && bucket < e.gnu_hash[0]; bucket++)
+        for (UInt i = first_in_bucket(e.gnu_hash, bucket); i; i = next_in_bucket(e.gnu_hash, i))
+            if (is_one(e.strings + e.symbols[i].st_name))
+                withdraw(&e.symbols[i]);
 }
 
 static Addr next(const HChar *name, LoadedObject *object)

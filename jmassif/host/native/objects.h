@@ -18,6 +18,9 @@ typedef struct {
 // Address of a function that the object exports; 0 if it does not.
 Addr jm_exported_by(const LoadedObject *object, const HChar *name);
 
+// Of this library's functions, take those back that `is_one` chooses: whatever is loaded from now on finds the next.
+void jm_withdraw_own(Bool (*is_one)(const HChar *name));
+
 // A symbol's name in a table of "GNU hash"; and whether the table has a symbol of such a hash.
 UInt jm_gnu_hash(const HChar *name);
 Bool jm_gnu_hash_has(const UInt *table, UInt hash);

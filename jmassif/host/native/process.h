@@ -13,6 +13,9 @@ void jm_native_watch_process(void);
 // Record that a signal, of which this is the number, ends the program (calls.c).
 void jm_native_killed(void *signal);
 
+// Let libraries that are loaded from now on call malloc and its kin without a hook (malloc.c).
+void jm_native_pass_heap_by(void);
+
 // Record as freed what the C and C++ libraries keep until the end (malloc.c).
 void jm_native_end_library_blocks(void);
 

@@ -329,6 +329,8 @@ static __attribute__((constructor(101))) void start(Int argc, HChar **argv, HCha
         hide_variable(environment, OPTIONS_NAME);
         hide_preload(environment);
     }
+    if (!jm_options.heap)
+        jm_native_pass_heap_by();
     NativeRegisters registers;
     NATIVE_REGISTERS(&registers);
     jm_native_lock(jm_thread_id());
