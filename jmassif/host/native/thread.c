@@ -25,7 +25,8 @@
 
 __thread NativeThread *jm_native_thread;
 
-// Threads beyond this number share the last record, and so a stack that is never found again: slow, but not wrong.
+// Threads beyond this number share the last record. Where two of them record at once, one seems to have left the
+// recorder, and the recording ends.
 #define MAX_THREADS 4096
 
 static NativeThread threads[MAX_THREADS + 1]; // by id
@@ -44,8 +45,9 @@ void jm_native_state_start(void)
 
 // ---- the lock ------------------------------------------------------------------------------------------------
 
-// 0: free; otherwise the kernel's id of the thread that has it, and FUTEX_WAITERS if others wait. One word for both, as
-// a signal may come after any instruction.
+// 0: free; otherwise HELD, the kernel's id of the thread that has it, and FUTEX_WAITERS if others wait. One word for
+// all, as a signal may come after any instruction. A record that threads share may have the id 0.
+#define HELD (1U << 30)
 static UInt lock;
 
 static Int holder(void)
@@ -143,14 +145,14 @@ Bool jm_native_lock_soon(Int kernel_id)
         Long seconds, nanoseconds;
     } patience = {0, 100000000};
     for (UInt i = 0; i < LOOKS; i++) {
-        if (change_lock(0, kernel_id))
+        if (change_lock(0, HELD | kernel_id))
             return True;
         wait_a_moment();
     }
     for (;;) {
         const UInt now = __atomic_load_n(&lock, __ATOMIC_RELAXED), waited_for = now | FUTEX_WAITERS;
         if (now == 0) {
-            if (change_lock(0, kernel_id | FUTEX_WAITERS)) // there may be others
+            if (change_lock(0, HELD | kernel_id | FUTEX_WAITERS)) // there may be others
                 return True;
         } else if ((now == waited_for || change_lock(now, waited_for)) &&
                    jm_kernel_call(__NR_futex, (UWord)&lock, FUTEX_WAIT_PRIVATE, waited_for, (UWord)&patience, 0) ==
@@ -413,7 +415,7 @@ void jm_native_fork_in_child(void)
     t->is_masked |= t->n_kept != 0;
     t->n_kept = 0; // the parent's
     forking = 0;
-    lock = t->kernel_id; // nobody waits in the child
+    lock = HELD | t->kernel_id; // nobody waits in the child
 }
 
 // ---- host.h --------------------------------------------------------------------------------------------------
