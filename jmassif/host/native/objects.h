@@ -18,7 +18,7 @@ typedef struct {
 // Address of a function that the object exports; 0 if it does not.
 Addr jm_exported_by(const LoadedObject *object, const HChar *name);
 
-// Of this library's functions, take those back that `is_one` chooses: whatever is loaded from now on finds the next.
+// Stop exporting the functions that `is_one` chooses. An object that is loaded later finds the next library's.
 void jm_withdraw_own(Bool (*is_one)(const HChar *name));
 
 // A symbol's name in a table of "GNU hash"; and whether the table has a symbol of such a hash.
