@@ -79,7 +79,7 @@ Bool host_others_run(void);
 UWord host_call(Addr function);
 
 UInt host_n_threads(void);  // upper bound of thread ids, exclusive
-ThreadId host_thread(void); // the one that runs
+ThreadId host_thread(void); // the one that runs; HOST_NO_THREAD if none does
 
 Addr host_ip(ThreadId tid);
 Addr host_sp(ThreadId tid);

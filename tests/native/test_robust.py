@@ -970,6 +970,24 @@ int main(int argc, char **argv) {
         assert new.startswith("libstdc++.so") == (heap == "--heap=no")
 
 
+def test_a_library_is_told_though_the_kernel_maps_memory_unseen_while_it_is_loaded() -> None:
+    """Whoever finds such a mapping runs on no thread of the program, and leaves its calls open."""
+    plugin = c(
+        """
+__attribute__((constructor)) static void begin(void) {
+    sink = (void *)syscall(SYS_mmap, 0, 8 << 20, 3, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    memset(sink, 1, 8 << 20);
+    for (int i = 0; i < 30; i++) usleep(10000);
+}
+""",
+        "-shared",
+        "-fpic",
+    )
+    program = c('int main(int argc, char **argv) { printf("%d\\n", dlopen(argv[1], RTLD_NOW) != 0); }')
+    ran = same([program, plugin], "--pages=yes")
+    assert [scope.name for scope in ran.profile().scopes] == [f"dlopen {plugin.name}"]
+
+
 # Memory that was freed cannot be read. The loader keeps libraries' names in the program's memory.
 STRICT_MALLOC = """
 static char memory[64 << 20] __attribute__((aligned(4096))), *next = memory;

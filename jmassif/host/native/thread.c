@@ -437,7 +437,7 @@ UInt host_n_threads(void)
 
 ThreadId host_thread(void)
 {
-    return running ? running->id : 1;
+    return running ? running->id : HOST_NO_THREAD; // the keeper runs on none of the program's
 }
 
 static const NativeRegisters *registers_of(ThreadId tid)
