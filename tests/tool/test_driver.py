@@ -99,7 +99,8 @@ def test_a_mapped_buffer_counts_once(sim: Path) -> None:
     )
     assert with_it["driver"] - without.get("driver", 0) == 5 << 20
     assert parted["driver"] == with_it["driver"]  # either part keeps all of the buffer
-    assert abs(with_it["anon"] - without["anon"]) < 64 << 10
+    # Two pages of anonymous memory, which count as a file's where the kernel has put them right behind its data.
+    assert abs(with_it.get("anon", 0) - without.get("anon", 0)) < 64 << 10
 
 
 def test_driver_no_leaves_it_out(sim: Path) -> None:
