@@ -437,7 +437,7 @@ UInt host_n_threads(void)
 
 ThreadId host_thread(void)
 {
-    return running ? running->id : HOST_NO_THREAD; // the keeper runs on none of the program's
+    return running ? running->id : HOST_NO_THREAD; // the keeper is none of the program's threads
 }
 
 static const NativeRegisters *registers_of(ThreadId tid)
