@@ -24,9 +24,6 @@
 #define IS_COPY(type)    ((type) == R_AARCH64_COPY)
 #endif
 
-extern const Elf64_Ehdr __ehdr_start __attribute__((visibility("hidden"))); // this library's
-extern Elf64_Dyn _DYNAMIC[] __attribute__((visibility("hidden")));
-
 // ---- the function that an entry which is not bound will call -----------------------------------------------------
 
 static Bool has_name(const NativeObject *object, const HChar *name)
@@ -115,8 +112,7 @@ static Bool has_deep_binding;
 static Addr replacement_of(const HChar *name, Addr value, Bool is_unbound)
 {
     UInt n;
-    const LoadedObject own = {(Addr)&__ehdr_start, "", (Addr)_DYNAMIC};
-    Addr hook = jm_exported_by(&own, name);
+    Addr hook = jm_exported_by_own(name);
     if (!hook || jm_native_exported(jm_native_objects(&n), name))
         return 0;
     return is_unbound || value == jm_native_next(name) ? hook : 0;
@@ -194,23 +190,10 @@ static Bool has_wanted_among(const NativeObject *o, const Elf64_Rela *first, con
     return False;
 }
 
-// Symbols come before those of the GNU hash table if they are not in it. An empty table may not say how many.
-static UInt n_before_hashed(const NativeObject *o)
-{
-    const UInt *table = o->gnu_hash;
-    if (!table)
-        return 0;
-    const UInt n_buckets = table[0], first = table[1], n_words = table[2];
-    for (UInt i = 0; i < n_buckets; i++)
-        if (table[4 + n_words * 2 + i])
-            return first;
-    return 0;
-}
-
 // A large library has fifty times as many relocations as undefined symbols, which are not in its hash table.
 static Bool has_wanted(const NativeObject *o)
 {
-    const UInt n = n_before_hashed(o);
+    const UInt n = o->gnu_hash ? jm_gnu_hash_first(o->gnu_hash) : 0;
     if (!n)
         return has_wanted_among(o, o->relocations + o->n_relative, o->relocations + o->n_relocations) ||
                has_wanted_among(o, o->linkage, o->linkage + o->n_linkage);

@@ -113,6 +113,14 @@ Bool jm_gnu_hash_has(const UInt *table, UInt hash)
     return False;
 }
 
+UInt jm_gnu_hash_first(const UInt *table)
+{
+    for (UInt bucket = 0; bucket < table[0]; bucket++)
+        if (first_in_bucket(table, bucket))
+            return table[1];
+    return 0;
+}
+
 static UInt find_by_gnu_hash(const Exports *e, const HChar *name)
 {
     const UInt *table = e->gnu_hash, hash = jm_gnu_hash(name);
@@ -140,6 +148,17 @@ Addr jm_exported_by(const LoadedObject *object, const HChar *name)
     return i ? object->bias + e.symbols[i].st_value : 0;
 }
 
+static LoadedObject own_object(void)
+{
+    return (LoadedObject){(Addr)&__ehdr_start, "", (Addr)_DYNAMIC};
+}
+
+Addr jm_exported_by_own(const HChar *name)
+{
+    const LoadedObject own = own_object();
+    return jm_exported_by(&own, name);
+}
+
 // Loaders pass over a symbol whose value is 0.
 static void withdraw(const Elf64_Sym *symbol)
 {
@@ -152,7 +171,7 @@ static void withdraw(const Elf64_Sym *symbol)
 
 void jm_withdraw_own(Bool (*is_one)(const HChar *name))
 {
-    const LoadedObject own = {(Addr)&__ehdr_start, "", (Addr)_DYNAMIC};
+    const LoadedObject own = own_object();
     const Exports e = exports_of(&own);
     for (UInt bucket = 0; e.gnu_hash && bucket < e.gnu_hash[0]; bucket++)
         for (UInt i = first_in_bucket(e.gnu_hash, bucket); i; i = next_in_bucket(e.gnu_hash, i))

@@ -415,7 +415,7 @@ void jm_native_fork_in_child(void)
     t->is_masked |= t->n_kept != 0;
     t->n_kept = 0; // the parent's
     forking = 0;
-    lock = HELD | t->kernel_id; // nobody waits in the child
+    lock = HELD | t->kernel_id; // no other thread of the child can wait for it
 }
 
 // ---- host.h --------------------------------------------------------------------------------------------------
@@ -437,7 +437,7 @@ UInt host_n_threads(void)
 
 ThreadId host_thread(void)
 {
-    return running ? running->id : HOST_NO_THREAD; // the keeper is none of the program's threads
+    return running ? running->id : HOST_NO_THREAD; // the keeper asks, which is no thread of the program
 }
 
 static const NativeRegisters *registers_of(ThreadId tid)
